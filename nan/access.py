@@ -1,0 +1,47 @@
+"""Who may open a page. Anything else about a person is her feature's business."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from allauth.mfa.utils import is_mfa_enabled
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseForbidden
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+View = Callable[..., HttpResponse]
+
+
+def member_required(view: View) -> View:
+    """Signed in and an active member; others are told what they are missing."""
+
+    @login_required
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_member:
+            return render(request, "members/not_a_member.html", status=403)
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def has_staff_access(request: HttpRequest) -> bool:
+    """Staff with a second factor set up; sign-in itself then asks for that factor."""
+    user = request.user
+    return bool(user.is_active and user.is_staff and is_mfa_enabled(user))
+
+
+def staff_required(view: View) -> View:
+    @login_required
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if has_staff_access(request):
+            return view(request, *args, **kwargs)
+        if request.user.is_staff:
+            messages.warning(request, _("Staff pages need a second factor. Add one here first."))
+            return redirect("mfa_index")
+        return HttpResponseForbidden(render(request, "403.html").content)
+
+    return guarded

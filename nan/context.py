@@ -1,0 +1,17 @@
+"""What every page may show of the site itself."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def site(request: HttpRequest) -> dict[str, Any]:
+    return {
+        "SITE_URL": settings.SITE_URL,
+        "API_URL": settings.API_URL,
+        "PUBLIC_MODEL": settings.PUBLIC_MODEL,
+        "CONTACT_EMAIL": settings.CONTACT_EMAIL,
+        "LOCAL_STACK": settings.LOCAL_STACK,
+        "GITHUB_ENABLED": bool(settings.GITHUB_CLIENT_ID),
+    }

@@ -1,0 +1,19 @@
+from django.conf import settings
+from django.contrib import admin
+from django.urls import include, path
+
+from nan import ops
+
+urlpatterns = [
+    path("", include("members.urls")),
+    path("", include("inference.urls")),
+    path("accounts/", include("allauth.urls")),
+    path("admin/", admin.site.urls),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("healthz", ops.healthz),
+    path("readyz", ops.readyz),
+    path("metrics", ops.metrics),
+]
+
+if settings.LOCAL_STACK:
+    urlpatterns.append(path("dev/mail/", include("nan.devmail_urls")))
