@@ -1,0 +1,58 @@
+"""Loaded before Django's settings: Postgres and Valkey for this run.
+
+Where DATABASE_URL and REDIS_URL are set, those are used. Otherwise the local stack's own parts are
+started on free ports with a state folder of their own, and ended with the run.
+"""
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE = Path(os.environ.get("NAN_TEST_STATE", ROOT / ".nan" / "test-services"))
+COMMAND = [sys.executable, "-m", "nan.local"]
+
+
+def stack(*arguments: str) -> str:
+    return subprocess.run(
+        [*COMMAND, *arguments, "--state-dir", str(STATE)],
+        check=True, capture_output=True, text=True, cwd=ROOT,
+    ).stdout
+
+
+def start() -> None:
+    STATE.mkdir(parents=True, exist_ok=True)
+    log = (STATE / "run.log").open("w")
+    process = subprocess.Popen(
+        [*COMMAND, "run", "--only", "postgres,valkey", "--free-ports", "--state-dir", str(STATE)],
+        stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
+    )
+    atexit.register(stop, process)
+    deadline = time.monotonic() + 60
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"Postgres and Valkey did not start:\n{(STATE / 'run.log').read_text()}")
+        time.sleep(0.1)
+    for name, value in json.loads(stack("env", "--json")).items():
+        os.environ.setdefault(name, value)
+
+
+def ready() -> bool:
+    return (STATE / "stack.json").exists() and json.loads((STATE / "stack.json").read_text()).get(
+        "ready", False
+    )
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait(30)
+
+
+os.environ.setdefault("DJANGO_SECRET_KEY", "only-for-tests")
+os.environ.setdefault("NAN_LOCAL", "1")
+if not os.environ.get("DATABASE_URL"):
+    start()
