@@ -1,0 +1,36 @@
+"""Files that Python executes by itself at every start, and that must not be in the gateway's venv.
+
+In March 2026 two stolen releases of LiteLLM (1.82.7 and 1.82.8) shipped a `.pth` file whose one line
+sent the environment's secrets away whenever any Python of that venv started, even without importing
+LiteLLM. Nothing that the gateway needs ships such a file, so any is refused, except the known ones of
+the tools that create virtual environments, and those only with their known content.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ALLOWED = {"_virtualenv.pth": "import _virtualenv"}
+CUSTOMIZE = ("sitecustomize.py", "usercustomize.py", "sitecustomize", "usercustomize")
+
+
+def unexpected(site_packages: Path) -> list[Path]:
+    """The files in `site_packages` that would run at start and are not on the allow-list."""
+    paths = [path for path in sorted(site_packages.glob("*.pth")) if not _allowed(path)]
+    return paths + [path for name in CUSTOMIZE if (path := site_packages / name).exists()]
+
+
+def _allowed(path: Path) -> bool:
+    expected = ALLOWED.get(path.name)
+    return expected is not None and path.read_text(errors="replace").strip() == expected
+
+
+def complaint(paths: list[Path]) -> str:
+    """What to tell the person in front of it; never the content, which may be hostile."""
+    listed = "\n".join(f"  {path}" for path in paths)
+    return (
+        f"Python would execute these files at every start, and nothing known installs them:\n{listed}\n"
+        "This is how stolen LiteLLM releases took credentials. The gateway was not started. Look at the\n"
+        "files without running this venv, change every secret that was in its environment if they are\n"
+        "hostile, then delete the whole gateway folder and install it again from requirements.txt."
+    )
