@@ -1,41 +1,34 @@
 """When the database can't be had, the site says *try again*, not *error*."""
 
-from collections.abc import Callable
+import sys
 
 import structlog
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseServerError, JsonResponse
+from django.template.loader import render_to_string
 
 log = structlog.get_logger(__name__)
 
 
-class OutageMiddleware:
-    """Answers 503 with Retry-After for any request that failed for want of a database.
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The project's handler500, called while the exception is being handled.
 
-    Outermost, so that it also covers what the session and sign-in middleware read.
+    A handler sees failures of views and of middleware alike, so a session that can't be read
+    answers 503 just as a page whose rows can't be. Neither page reads a row or the person.
     """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
-        failure = getattr(request, "database_failure", None)
-        return unavailable(request, failure) if failure else response
-
-    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if isinstance(error, (OperationalError, InterfaceError)):
-            return unavailable(request, error)
-        return None
+    error = sys.exc_info()[1]
+    if isinstance(error, OperationalError | InterfaceError):
+        return unavailable(request, error)
+    return HttpResponseServerError(render_to_string("500.html"))
 
 
-def unavailable(request: HttpRequest, error: Exception) -> HttpResponse:
+def unavailable(request: HttpRequest, error: BaseException) -> HttpResponse:
     log.error("database_unavailable", error=type(error).__name__)
+    response: HttpResponse
     if request.path.endswith(".json"):
-        response: HttpResponse = JsonResponse({"error": "unavailable"}, status=503)
+        response = JsonResponse({"error": "unavailable"}, status=503)
     else:
-        response = render(request, "503.html", status=503)
+        response = HttpResponse(render_to_string("503.html"), status=503)
     response["Retry-After"] = "10"
     response["Cache-Control"] = "no-store"
     return response

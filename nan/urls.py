@@ -15,5 +15,7 @@ urlpatterns = [
     path("metrics", ops.metrics),
 ]
 
+handler500 = "nan.outage.server_error"
+
 if settings.LOCAL_STACK:
     urlpatterns.append(path("dev/mail/", include("nan.devmail_urls")))

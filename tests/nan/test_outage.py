@@ -1,0 +1,52 @@
+"""A database that can't be had is a 503 that says try again, for views and middleware alike (P6)."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = """
+import django; django.setup()
+from django.test import Client
+client = Client(raise_request_exception=False)
+if {session!r}:
+    client.cookies["session"] = {session!r}
+answer = client.get({path!r})
+print(answer.status_code, answer.get("Retry-After"), answer.get("Cache-Control"), answer["Content-Type"])
+print(answer.content.decode())
+"""
+
+
+def ask_without_database(path: str, session: str = "x" * 32) -> list[str]:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "nan.settings",
+        "DATABASE_URL": f"postgresql://nan:nan@127.0.0.1:{port}/nan",
+        "LOG_LEVEL": "CRITICAL",
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", ASK.format(path=path, session=session)],
+        capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split("\n", 1)
+
+
+@pytest.mark.parametrize("path", ["/", "/readyz", "/accounts/login/"])
+def test_page_says_try_again(path: str) -> None:
+    head, body = ask_without_database(path)
+    assert head == "503 10 no-store text/html; charset=utf-8"
+    assert body.count("<h1") == 1
+
+
+def test_liveness_needs_no_database() -> None:
+    """A probe carries no session; an outage elsewhere must not restart a healthy process."""
+    head, body = ask_without_database("/healthz", session="")
+    assert (head, body.strip()) == ("200 None None text/plain", "ok")
