@@ -1,0 +1,158 @@
+"""python -m nan.local run | status | stop | env | clean-data"""
+
+import argparse
+import asyncio
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from . import banner, environment, parts, ports, postgres, state
+from .config import ROOT, Stack
+from .engines import EngineProblem
+from .part import with_needs
+from .secrets import BrokenSecrets
+from .supervisor import Supervisor
+
+# What `make setup` made; clean-data leaves it.
+INSTALLED = ("venv", "gateway", "engine", "stamps", "tools")
+
+
+def main() -> int:
+    options = _arguments()
+    commands: Mapping[str, Callable[[argparse.Namespace], int]] = {
+        "run": run,
+        "status": status,
+        "stop": stop,
+        "env": env,
+        "clean-data": clean_data,
+    }
+    try:
+        return commands[options.command](options)
+    except (
+        state.AlreadyRunning, BrokenSecrets, EngineProblem, postgres.PostgresProblem, LookupError
+    ) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m nan.local", description=__doc__)
+    parser.add_argument("command", choices=["run", "status", "stop", "env", "clean-data"])
+    parser.add_argument("--state-dir", type=Path, default=ROOT / ".nan", help="default: .nan")
+    parser.add_argument("--free-ports", action="store_true", help="leave the usual ports alone")
+    parser.add_argument("--only", help="these parts and what they need, e.g. postgres,valkey")
+    parser.add_argument("--quiet", action="store_true", help="parts write to their logs only")
+    parser.add_argument("--yes", action="store_true", help="clean-data without asking")
+    options = parser.parse_args()
+    options.state_dir = options.state_dir.resolve()
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
+    began = time.monotonic()
+    state_dir: Path = options.state_dir
+    lock = state.hold_lock(state_dir)
+    with lock:
+        for name in state.end_strays(state_dir):
+            print(f"Ended what an earlier run left behind: {name}", flush=True)
+        chosen = ports.choose(file=state_dir / "ports.json", free=options.free_ports)
+        stack = Stack.load(state_dir=state_dir, ports=chosen)
+        wanted = parts.all_parts(stack)
+        if options.only:
+            wanted = with_needs(wanted, options.only.split(","))
+        supervisor = Supervisor(
+            wanted,
+            state_dir=state_dir,
+            record=_record(stack),
+            quiet=options.quiet,
+            on_ready=lambda private: banner.closing(
+                stack, private, seconds=time.monotonic() - began
+            ),
+        )
+        return asyncio.run(supervisor.run())
+
+
+def _record(stack: Stack) -> state.StackRecord:
+    return state.StackRecord(
+        file=stack.state_dir / "stack.json",
+        pid=os.getpid(),
+        create_time=psutil.Process().create_time(),
+        site=stack.site_url,
+        api=stack.api_url,
+        mails=f"{stack.site_url}/dev/mail/",
+    )
+
+
+def status(options: argparse.Namespace) -> int:
+    record = state.read(options.state_dir)
+    if record is None or not state.is_alive(record.pid, record.create_time):
+        left = state.strays(options.state_dir)
+        print(f"No stack runs in {options.state_dir}.")
+        if left:
+            print(f"{len(left)} processes of an earlier run are left; `stop` ends them.")
+        return 1
+    print(f"Site {record.site}   Gateway {record.api}/v1   Mails {record.mails}\n")
+    print(banner.table(record))
+    return 0 if record.ready else 3
+
+
+def stop(options: argparse.Namespace) -> int:
+    record = state.read(options.state_dir)
+    if record is not None and state.is_alive(record.pid, record.create_time):
+        supervisor = psutil.Process(record.pid)
+        supervisor.terminate()
+        try:
+            supervisor.wait(timeout=90)
+        except psutil.TimeoutExpired:
+            print(f"The supervisor (pid {record.pid}) does not end; killing it.")
+            supervisor.kill()
+    names = state.end_strays(options.state_dir)
+    print("Stopped." if not names else f"Stopped; also ended: {', '.join(names)}")
+    return 0
+
+
+def env(options: argparse.Namespace) -> int:
+    """For `eval "$(python -m nan.local env)"`: the app's settings, without the gateway's key."""
+    file = options.state_dir / "ports.json"
+    if not file.exists():
+        print("Nothing has run yet: start the stack with `make run` first.", file=sys.stderr)
+        return 1
+    stack = Stack.load(state_dir=options.state_dir, ports=ports.remembered(file))
+    for name, value in sorted(environment.app_settings(stack).items()):
+        print(f"export {name}={shlex.quote(value)}")
+    return 0
+
+
+def clean_data(options: argparse.Namespace) -> int:
+    state_dir: Path = options.state_dir
+    with state.hold_lock(state_dir):
+        question = f"Forget all local data in {state_dir} (accounts, keys, mails, secrets)? [y/N] "
+        if not options.yes and not _agreed(question):
+            print("Nothing was changed.")
+            return 1
+        state.end_strays(state_dir)
+        postgres.forget(state_dir)
+        for entry in state_dir.iterdir():
+            if entry.name not in INSTALLED:
+                remove = partial(shutil.rmtree) if entry.is_dir() else Path.unlink
+                remove(entry)
+    print("The local data is gone; `make run` starts afresh.")
+    return 0
+
+
+def _agreed(question: str) -> bool:
+    try:
+        return input(question).strip().lower() in {"y", "yes"}
+    except EOFError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

