@@ -299,12 +299,12 @@ def render(settings: EdgeSettings) -> dict[str, str]:
     config = _Template((SOURCE / "haproxy.cfg").read_text(encoding="utf-8"))
     files = {f"errors/site-{status}.http": _site_page(status) for status in SITE_PAGES}
     files |= {f"errors/api-{status}.http": _api_parse_error(status) for status in API_PARSE_ERRORS}
-    files["errors.lua"] = (SOURCE / "errors.lua").read_text(encoding="utf-8")
+    errors = _Template((SOURCE / "errors.lua").read_text(encoding="utf-8"))
+    files["errors.lua"] = errors.substitute(SITE_URL=settings.site_url.rstrip("/"))
     files["slots.map"] = f"{settings.pool_name} slot01\n"
     files["haproxy.cfg"] = config.substitute(
         **_binds(settings),
         RUN_DIR=str(settings.run_dir),
-        SITE_URL=settings.site_url.rstrip("/"),
         API_HOSTS=_api_hosts(settings),
         SITE_ERRORFILES="\n".join(
             f"    errorfile {status} {settings.run_dir}/errors/site-{status}.http"
