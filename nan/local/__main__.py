@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import os
 import shlex
 import shutil
@@ -15,13 +16,23 @@ import psutil
 
 from . import banner, environment, parts, ports, postgres, state
 from .config import ROOT, Stack
+from .edge import EdgeError
 from .engines import EngineProblem
 from .part import with_needs
 from .secrets import BrokenSecrets
 from .supervisor import Supervisor
 
 # What `make setup` made; clean-data leaves it.
-INSTALLED = ("venv", "gateway", "engine", "stamps", "tools")
+INSTALLED = ("venv", "gateway", "engine", "stamps")
+# Each carries a sentence for the person at the terminal.
+PROBLEMS = (
+    state.AlreadyRunning,
+    BrokenSecrets,
+    EdgeError,
+    EngineProblem,
+    LookupError,
+    postgres.PostgresProblem,
+)
 
 
 def main() -> int:
@@ -35,9 +46,7 @@ def main() -> int:
     }
     try:
         return commands[options.command](options)
-    except (
-        state.AlreadyRunning, BrokenSecrets, EngineProblem, postgres.PostgresProblem, LookupError
-    ) as problem:
+    except PROBLEMS as problem:
         print(problem, file=sys.stderr)
         return 2
 
@@ -49,6 +58,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--free-ports", action="store_true", help="leave the usual ports alone")
     parser.add_argument("--only", help="these parts and what they need, e.g. postgres,valkey")
     parser.add_argument("--quiet", action="store_true", help="parts write to their logs only")
+    parser.add_argument("--json", action="store_true", help="env as JSON")
+    parser.add_argument(
+        "--placeholder", action="store_true", help="env for tools that only load the settings"
+    )
     parser.add_argument("--yes", action="store_true", help="clean-data without asking")
     options = parser.parse_args()
     options.state_dir = options.state_dir.resolve()
@@ -121,12 +134,19 @@ def stop(options: argparse.Namespace) -> int:
 def env(options: argparse.Namespace) -> int:
     """For `eval "$(python -m nan.local env)"`: the app's settings, without the gateway's key."""
     file = options.state_dir / "ports.json"
-    if not file.exists():
+    if options.placeholder:
+        stack = Stack.placeholder()
+    elif file.exists():
+        stack = Stack.load(state_dir=options.state_dir, ports=ports.remembered(file))
+    else:
         print("Nothing has run yet: start the stack with `make run` first.", file=sys.stderr)
         return 1
-    stack = Stack.load(state_dir=options.state_dir, ports=ports.remembered(file))
-    for name, value in sorted(environment.app_settings(stack).items()):
-        print(f"export {name}={shlex.quote(value)}")
+    settings = environment.app_settings(stack)
+    if options.json:
+        print(json.dumps(settings, indent=2))
+    else:
+        for name, value in sorted(settings.items()):
+            print(f"export {name}={shlex.quote(value)}")
     return 0
 
 

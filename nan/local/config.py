@@ -47,15 +47,21 @@ class Stack:
 
     @classmethod
     def load(
-        cls, *, state_dir: Path, ports: Mapping[str, int], environ: Mapping[str, str] = os.environ
+        cls, *, state_dir: Path, ports: Mapping[str, int], environ: Mapping[str, str] | None = None
     ) -> "Stack":
         state_dir.mkdir(parents=True, exist_ok=True)
         return cls(
             state_dir=state_dir,
             ports=ports,
             secrets=secrets.load_or_make(state_dir / "secrets.json"),
-            environ=environ,
+            environ=os.environ if environ is None else environ,
         )
+
+    @classmethod
+    def placeholder(cls) -> "Stack":
+        """For type checkers and the like, which load the settings and connect to nothing."""
+        unset = dict.fromkeys(secrets.MAKERS, "placeholder")
+        return cls(state_dir=ROOT / ".nan", ports=ports.USUAL, secrets=unset, environ={})
 
     def _set(self, name: str) -> str:
         return self.environ.get(name, "")

@@ -9,6 +9,9 @@ from .config import HOST, ROOT, Stack
 from .part import Part
 
 SIMULATED_MODEL = "nan-sim-35b"
+SIMULATED_CONTEXT = 131_072
+VLLM_CONTEXT = 8_192  # what a small model holds on a CPU
+LONGEST_ANSWER = 32_768
 VLLM_HOME = ROOT / ".nan" / "engine"
 
 
@@ -17,39 +20,51 @@ class EngineProblem(Exception):
 
 
 def engine(stack: Stack) -> Part:
-    kind = stack.environ.get("ENGINE", "simulator")
-    if kind == "simulator":
-        return _part(stack, command=[sys.executable, "-m", "inference.simulator"], seconds=30)
-    if kind == "vllm":
-        return _part(stack, command=[*_vllm()], seconds=180)
-    raise EngineProblem(f"ENGINE={kind} is unknown. Use ENGINE=simulator or ENGINE=vllm.")
-
-
-def _part(stack: Stack, *, command: list[str], seconds: float) -> Part:
-    """Both take vLLM's flags, and the key from the environment: arguments are public."""
-    model = stack.environ.get("ENGINE_MODEL") or SIMULATED_MODEL
-    public = stack.environ.get("PUBLIC_MODEL") or "nan"
+    model = _model(stack)
     port = stack.ports["engine"]
+    vllm = _kind(stack) == "vllm"
     return Part(
         name="engine",
         argv=[
-            *(*command, "--model", model, "--served-model-name", Path(model).name, public),
-            *("--host", HOST, "--port", str(port)),
+            *(_vllm() if vllm else [sys.executable, "-m", "inference.simulator"]),
+            *(model, "--served-model-name", _name(model), _public(stack)),
+            *("--host", HOST, "--port", str(port), "--max-model-len", str(_context(stack))),
             *("--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"),
-            *("--reasoning-parser", "qwen3"),
+            *("--reasoning-parser", "qwen3", "--shutdown-timeout", "5"),
         ],
+        # Both read the key from here: an argument would be visible to everyone on the machine.
         env={**environment.inherited(stack), "VLLM_API_KEY": stack.engine_api_key},
         ready=partial(ready.http, f"{stack.engine_url}/health"),
-        ready_seconds=seconds,
-        stop_seconds=10,
+        ready_seconds=240 if vllm else 30,
+        stop_seconds=15,
         cwd=ROOT,
         port=port,
         url=stack.engine_url,
     )
 
 
+def gateway_model(stack: Stack) -> dict[str, object]:
+    """The engine as the gateway's configuration wants it: through the pool, by both names."""
+    engine_name = _name(_model(stack))
+    context = _context(stack)
+    return {
+        "names": list(dict.fromkeys([_public(stack), engine_name])),
+        "engine_name": engine_name,
+        "api_base": f"http://{HOST}:{stack.ports['pool']}/chat/v1",
+        "max_input_tokens": context,
+        "max_output_tokens": min(context, LONGEST_ANSWER),
+        "api_key_env": "ENGINE_API_KEY",
+    }
+
+
+def _kind(stack: Stack) -> str:
+    kind = stack.environ.get("ENGINE") or "simulator"
+    if kind not in {"simulator", "vllm"}:
+        raise EngineProblem(f"ENGINE={kind} is unknown. Use ENGINE=simulator or ENGINE=vllm.")
+    return kind
+
+
 def _vllm() -> list[str]:
-    """`vllm serve` takes the model as its first argument or as --model."""
     program = VLLM_HOME / "bin" / "vllm"
     if not program.exists():
         raise EngineProblem(
@@ -57,3 +72,24 @@ def _vllm() -> list[str]:
             "or run with the simulator (leave ENGINE unset)."
         )
     return [str(program), "serve"]
+
+
+def _model(stack: Stack) -> str:
+    if model := stack.environ.get("ENGINE_MODEL"):
+        return model
+    if _kind(stack) == "vllm" and stack.embeds_engine:
+        raise EngineProblem("ENGINE=vllm needs ENGINE_MODEL: a model's folder or repository.")
+    return SIMULATED_MODEL
+
+
+def _name(model: str) -> str:
+    return Path(model).name
+
+
+def _public(stack: Stack) -> str:
+    return stack.environ.get("PUBLIC_MODEL") or "nan"
+
+
+def _context(stack: Stack) -> int:
+    default = SIMULATED_CONTEXT if _kind(stack) == "simulator" else VLLM_CONTEXT
+    return int(stack.environ.get("ENGINE_MAX_MODEL_LEN") or default)

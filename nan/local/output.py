@@ -1,5 +1,6 @@
 """What the parts print: prefixed on the terminal, plain in one log file per part."""
 
+import re
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
+PAINT = re.compile(r"\x1b\[[0-9;]*m")
 KEPT_LOGS = 3
 LONGEST_LINE = 64 * 1024
 
@@ -35,7 +37,9 @@ class Console:
 
     def _print(self, name: str, text: str, *, mark: str = "|") -> None:
         prefix = f"{name:<{self.width}} {mark} "
-        if self.colour:
+        if not self.colour:
+            text = PAINT.sub("", text)
+        else:
             prefix = f"\033[{self._colours.get(name, 37)}m{prefix}\033[0m"
         try:
             print(f"{prefix}{text}", file=self.out, flush=True)
@@ -59,8 +63,9 @@ class PartLog:
         self._out = file.open("w", buffering=1, errors="replace")
 
     def write(self, text: str) -> None:
-        self.tail.append(text)
-        self._out.write(text + "\n")
+        plain = PAINT.sub("", text)
+        self.tail.append(plain)
+        self._out.write(plain + "\n")
 
     def close(self) -> None:
         self._out.close()

@@ -1,17 +1,28 @@
 """What runs: every part of the product as a Part, built from a Stack."""
 
+import hashlib
+import json
+import os
+import re
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from . import environment, postgres, ready, valkey
+from . import edge as haproxy
+from . import engines, environment, postgres, ready, valkey
 from .config import HOST, ROOT, WEB_THREADS, WEB_WORKERS, Stack
-from .engines import engine
 from .part import Part
 
 PYTHON = sys.executable
+GATEWAY_SOURCE = ROOT / "deploy" / "gateway"
+GATEWAY_HOME = ROOT / ".nan" / "gateway"
+# "/admin.sock" and HAProxy's temporary suffix have to fit into 107 bytes as well.
+LONGEST_SOCKET_FOLDER = 80
 
 
 def all_parts(stack: Stack) -> list[Part]:
@@ -19,11 +30,10 @@ def all_parts(stack: Stack) -> list[Part]:
     optional = (
         (stack.embeds_postgres, database),
         (stack.embeds_valkey, queue),
-        (stack.embeds_engine, engine),
-        (stack.embeds_gateway, gateway_schema),
         (stack.embeds_gateway, gateway),
+        (stack.embeds_engine, engines.engine),
     )
-    always = (migrate, static_files, web, beat)
+    always = (migrate, static_files, web, edge, beat)
     workers = (
         worker(stack, "default", threads=4, env=environment.app(stack, part="worker-default")),
         worker(stack, "gateway", threads=8, env=environment.gateway_worker(stack)),
@@ -68,45 +78,79 @@ def queue(stack: Stack) -> Part:
     )
 
 
-def gateway_schema(stack: Stack) -> Part:
-    return Part(
-        name="gateway-schema",
-        argv=[*_gateway_script("migrate.py"), *_gateway_home()],
-        env=environment.gateway(stack),
-        after=("postgres",),
-        job=True,
-        remedy="`make setup` installs the gateway; LITELLM_DATABASE_URL must name a database "
-        "that exists.",
-    )
-
-
 def gateway(stack: Stack) -> Part:
-    """Slow to end on purpose: SIGTERM lets the calls in flight finish."""
+    """Migrates its own database first. Slow to end on purpose: calls in flight finish."""
+    config = stack.state_dir / "gateway.json"
     port = stack.ports["gateway"]
-    config = stack.state_dir / "gateway.yaml"
     return Part(
         name="gateway",
         argv=[
-            *_gateway_script("run.py"),
-            *_gateway_home(),
-            *("--config", str(config), "--host", HOST, "--port", str(port)),
+            *(PYTHON, str(GATEWAY_SOURCE / "run.py"), "--home", str(GATEWAY_HOME)),
+            *("--config", str(config), "--host", HOST, "--port", str(port), "--first-instance"),
         ],
         env=environment.gateway(stack),
-        after=("gateway-schema", "valkey"),
-        ready=partial(ready.http, f"{stack.gateway_url}/health/liveliness"),
-        ready_seconds=120,
+        after=("postgres", "valkey"),
+        prepare=partial(_configure_gateway, stack, config),
+        ready=partial(ready.contains, f"{stack.gateway_url}/health/readiness", b"connected"),
+        ready_seconds=180,
         stop_seconds=20,
         port=port,
         url=stack.gateway_url,
+        remedy="`make setup` installs the gateway again where something of it is missing.",
     )
 
 
-def _gateway_script(name: str) -> list[str]:
-    return [PYTHON, str(ROOT / "deploy" / "gateway" / name)]
+def _configure_gateway(stack: Stack, target: Path) -> None:
+    models = json.dumps([engines.gateway_model(stack)])
+    script = [PYTHON, str(GATEWAY_SOURCE / "config.py")]
+    subprocess.run(
+        [*script, "--models", "-", "--output", str(target)],
+        input=models,
+        text=True,
+        check=True,
+        env=environment.bare(stack),
+    )
 
 
-def _gateway_home() -> list[str]:
-    return ["--home", str(ROOT / ".nan" / "gateway")]
+def edge(stack: Stack) -> Part:
+    """HAProxy in front of it all; last to start, so first to stop."""
+    bind = {name: f"{HOST}:{stack.ports[name]}" for name in ("site", "api", "pool", "ops", "web")}
+    settings = haproxy.EdgeSettings(
+        run_dir=_edge_folder(stack.state_dir),
+        site_url=stack.site_url,
+        api_url=stack.api_url,
+        site_bind=bind["site"],
+        api_bind=bind["api"],
+        pool_bind=bind["pool"],
+        ops_bind=bind["ops"],
+        web=bind["web"],
+        gateway=_address(stack.gateway_url),
+        engine=_address(stack.engine_url),
+    )
+    return Part(
+        name="edge",
+        argv=haproxy.command(settings.run_dir / "haproxy.cfg"),
+        env=environment.bare(stack),
+        after=("web",),
+        prepare=partial(haproxy.write, settings),
+        ready=partial(ready.http, f"http://{bind['ops']}/metrics"),
+        port=stack.ports["site"],
+        url=stack.site_url,
+    )
+
+
+def _edge_folder(state_dir: Path) -> Path:
+    """HAProxy's socket needs a path of fewer than 100 characters, and its file one without blanks."""
+    folder = state_dir / "edge"
+    if len(str(folder)) <= LONGEST_SOCKET_FOLDER and not re.search(r"[\s\"'\\#{}]", str(folder)):
+        return folder
+    digest = hashlib.sha256(str(state_dir).encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"nan-edge-{os.getuid()}-{digest}"
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def migrate(stack: Stack) -> Part:

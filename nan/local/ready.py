@@ -39,6 +39,14 @@ def http(url: str, *, accept: Collection[int] = (200,)) -> bool:
         return error.code in accept
 
 
+def contains(url: str, text: bytes) -> bool:
+    """For answers whose status says nothing."""
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+        url, timeout=SECONDS
+    ) as answer:
+        return text in answer.read(64 * 1024)
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: object, **__: object) -> None:
         return None
