@@ -4,6 +4,7 @@ of a JSON flag (`--speculative-config.method=x`) is taken and ignored."""
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def parse(argv: Sequence[str]) -> Options:
         host=found.host or "0.0.0.0",  # noqa: S104 - vLLM's default
         port=8000 if found.port is None else found.port,
         uds=found.uds,
-        api_keys=tuple(found.api_key or ()),
+        api_keys=tuple(found.api_key or filter(None, [os.environ.get("VLLM_API_KEY")])),
         max_model_len=found.max_model_len,
         max_num_seqs=found.max_num_seqs or 256,
         max_queued=found.max_num_queued_reqs,

@@ -44,7 +44,7 @@ class Runner:
         self.stopped = asyncio.Event()
         self.private: list[str] = []
         self.process: Process | None = None
-        self._reader: asyncio.Task[None] | None = None
+        self._readers: list[asyncio.Task[None]] = []
 
     def note(self, state: str) -> None:
         self.record.state = state
@@ -104,7 +104,7 @@ class Runner:
             env={**self.part.env, MARKER: str(self.stack.state_dir), PART_MARKER: self.part.name},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=PIPE,
-            stderr=STDOUT,
+            stderr=PIPE if self.part.private_output else STDOUT,
             limit=LONGEST_LINE,
             start_new_session=True,
             cwd=self.part.cwd,
@@ -114,7 +114,14 @@ class Runner:
         with suppress(psutil.Error):
             self.record.create_time = psutil.Process(self.process.pid).create_time()
         self.note("starting")
-        self._reader = asyncio.create_task(self._read(self.process))
+        self._readers = [
+            asyncio.create_task(self._read(stream, private=private))
+            for stream, private in (
+                (self.process.stdout, self.part.private_output),
+                (self.process.stderr, False),
+            )
+            if stream is not None
+        ]
 
     async def _wait_ready(self) -> bool:
         """False when the process ended before it was ready."""
@@ -134,22 +141,21 @@ class Runner:
     async def _ended(self) -> int:
         assert self.process is not None
         code = await self.process.wait()
-        if self._reader:
+        if self._readers:
             # A grandchild may hold the pipe open; the part itself is gone.
-            await asyncio.wait([self._reader], timeout=1)
+            await asyncio.wait(self._readers, timeout=1)
         return code
 
-    async def _read(self, process: Process) -> None:
-        assert process.stdout is not None
+    async def _read(self, stream: asyncio.StreamReader, *, private: bool) -> None:
         while True:
             try:
-                line = await process.stdout.readline()
+                line = await stream.readline()
             except ValueError:
                 line = b"(a line too long to show was left out)\n"
             if not line:
                 return
             text = line.decode(errors="replace").rstrip()
-            if self.part.private_output:
+            if private:
                 self.private.append(text)
             else:
                 self.log.write(text)
@@ -181,7 +187,7 @@ class Runner:
 
     def _report(self, problem: str) -> str:
         lines = [f"{self.part.name} {problem}."]
-        if self.log.tail and not self.part.private_output:
+        if self.log.tail:
             lines += ["Its last lines:", *(f"    {line}" for line in self.log.tail)]
         lines += [f"Whole log: {self.log.file}"]
         if self.part.remedy:
