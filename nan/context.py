@@ -11,6 +11,8 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "SITE_URL": settings.SITE_URL,
         "API_URL": settings.API_URL,
         "PUBLIC_MODEL": settings.PUBLIC_MODEL,
+        "MEMBER_RPM": settings.MEMBER_RPM,
+        "MEMBER_PARALLEL": settings.MEMBER_PARALLEL,
         "CONTACT_EMAIL": settings.CONTACT_EMAIL,
         "LOCAL_STACK": settings.LOCAL_STACK,
         "GITHUB_ENABLED": bool(settings.GITHUB_CLIENT_ID),
