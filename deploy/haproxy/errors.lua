@@ -1,8 +1,9 @@
 -- The API's error answers, in one place: HAProxy's own and the gateway's, rewritten.
 --
--- A template like haproxy.cfg. Gives HAProxy two things:
+-- A template like haproxy.cfg. Gives HAProxy three things:
 --   %[lua.error_body(name)]       the JSON body of one of OWN, in the dialect of the request
 --   http-response lua.own_error   replaces a gateway answer >= 300 by one of ours
+--   use-service lua.too_large     the 413 for a body above the limit
 -- The dialect is `anthropic` when txn.dialect says so (paths /v1/messages*), else OpenAI's.
 -- Runs on Lua 5.3 and 5.4. A body longer than HAProxy's buffer (16 kB) arrives cut off and
 -- is answered with the general text of its status.
@@ -297,6 +298,27 @@ end
 
 core.register_fetches("error_body", function(txn, name)
   return render(txn, own(name))
+end)
+
+local MAX_DRAINED = 64 * 1024 * 1024 -- bytes of a refused body read before the answer
+
+--- 413 after reading the body: many clients send all of it first, and would otherwise see a
+--- broken connection in place of the answer. Above MAX_DRAINED the answer comes at once.
+core.register_service("too_large", "http", function(applet)
+  local header = applet.headers["content-length"]
+  local left = header and tonumber(header[0]) or math.huge
+  while left > 0 and left <= MAX_DRAINED do
+    local part = applet:receive(65536)
+    if not part or part == "" then break end
+    left = left - #part
+  end
+  local body = render(applet, own("request_too_large"))
+  applet:set_status(413)
+  applet:add_header("content-type", "application/json")
+  applet:add_header("content-length", tostring(#body))
+  applet:add_header("connection", "close")
+  applet:start_response()
+  applet:send(body)
 end)
 
 core.register_action("own_error", { "http-res" }, function(txn)

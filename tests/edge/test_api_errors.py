@@ -1,0 +1,419 @@
+"""What a client reads when the gateway refuses, fails, is gone, or answers nonsense."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.edge.conftest import Scene
+from tests.edge.running import running_edge
+from tests.fakes.raw_http import Answer, Connection, RawServer, Request, Script, post
+
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+HASH = "0123456789abcdef" * 4
+JSON = {"content-type": "application/json"}
+
+
+def litellm(message: str, kind: str = "auth_error", code: int = 401) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": "None", "code": str(code)}}
+
+
+def answering(status: int, body: bytes | dict[str, Any], **headers: str) -> Script:
+    named = JSON | {name.replace("__", "-"): value for name, value in headers.items()}
+
+    def script(request: Request, connection: Connection) -> None:
+        connection.answer(status, body, named)
+
+    return script
+
+
+def openai(message: str, kind: str, code: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def anthropic(message: str, kind: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def ask_both(scene: Scene, script: Script) -> tuple[Answer, Answer]:
+    scene.scripts["gateway"] = script
+    return post(scene.edge.api, CHAT), post(scene.edge.api, MESSAGES)
+
+
+def own_headers(answer: Answer) -> dict[str, str]:
+    ignored = ("content-length", "cache-control", "content-type")
+    assert answer.headers["content-type"] == "application/json"
+    return {name: value for name, value in answer.headers.items() if name not in ignored}
+
+
+def key_texts(scene: Scene) -> dict[str, str]:
+    site = f"http://127.0.0.1:{scene.edge.site}"
+    return {
+        "invalid_api_key": "Invalid API key. Check that it was copied whole; if it was rotated or "
+        f"revoked, create another at {site}/key/.",
+        "blocked_api_key": "This API key is paused or revoked. Resume it or create another at "
+        f"{site}/key/.",
+        "missing_api_key": 'No API key was sent. Send it as "Authorization: Bearer sk-..." or '
+        f'"x-api-key: sk-...". Your key: {site}/key/.',
+        "key_check_unavailable": "Your key can't be checked at the moment; this says nothing about "
+        "the key. Keep it and try again in a few seconds.",
+        "permission_denied": f"This API key may not do that. What keys may do: {site}/key/.",
+        "model_unavailable": "The model is not available at the moment; this is not your limit. "
+        f"Try again in a few seconds. State: {site}/status/.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("Authentication Error, Invalid API key provided.", "invalid_api_key"),
+        (
+            "LiteLLM Virtual Key expected. Received=abcd****wxyz, expected to start with 'sk-'.",
+            "invalid_api_key",
+        ),
+        ("Authentication Error - Expired Key. Key Expiry time 2026-01-01", "invalid_api_key"),
+        (
+            "Authentication Error, Malformed API Key passed in. Ensure Key has `Bearer ` prefix.",
+            "invalid_api_key",
+        ),
+        ("Authentication Error, No api key passed in.", "missing_api_key"),
+        (
+            "Authentication Error, Key is blocked. Update via `/key/unblock` if you're an admin.",
+            "blocked_api_key",
+        ),
+    ],
+)
+def test_a_bad_key_is_told_what_to_do_and_not_to_retry(scene: Scene, said: str, code: str) -> None:
+    chat, messages = ask_both(scene, answering(401, litellm(said)))
+    text = key_texts(scene)[code]
+    assert (chat.status, chat.json) == (401, openai(text, "authentication_error", code))
+    assert (messages.status, messages.json) == (401, anthropic(text, "authentication_error"))
+    assert own_headers(chat) == own_headers(messages) == {"x-should-retry": "false"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (401, litellm("Authentication Error, ClientNotConnectedError")),
+        (401, litellm("Authentication Error, FATAL: sorry, too many clients already")),
+        (401, litellm("Authentication Error, All connection attempts failed")),
+        (401, b""),
+        (401, b"<html>"),
+        (400, litellm("No connected db.", "no_db_connection", 400)),
+        (503, litellm("Service Unavailable, the authentication database", "no_db_connection", 503)),
+    ],
+)
+def test_p6_a_database_outage_is_never_an_invalid_key(
+    scene: Scene, status: int, body: bytes | dict[str, Any]
+) -> None:
+    chat, messages = ask_both(scene, answering(status, body))
+    text = key_texts(scene)["key_check_unavailable"]
+    assert (chat.status, chat.json) == (503, openai(text, "server_error", "key_check_unavailable"))
+    assert (messages.status, messages.json) == (503, anthropic(text, "overloaded_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": "5"}
+
+
+def test_a_forbidden_call_is_not_retried(scene: Scene) -> None:
+    said = "Virtual key is not allowed to call this route. Only allowed to call routes: ['/v1/x']"
+    chat, messages = ask_both(scene, answering(403, litellm(said, code=403)))
+    text = key_texts(scene)["permission_denied"]
+    assert (chat.status, chat.json) == (403, openai(text, "permission_error", "permission_denied"))
+    assert (messages.status, messages.json) == (403, anthropic(text, "permission_error"))
+    assert own_headers(chat) == own_headers(messages) == {"x-should-retry": "false"}
+
+
+def limited(kind: str, number: int) -> dict[str, Any]:
+    said = (
+        f"Rate limit exceeded for api_key: {HASH}. Limit type: {kind}. Current limit: {number}, "
+        "Remaining: 0. Limit resets at: 2026-11-29 16:00:00 UTC"
+    )
+    return litellm(said, "None", 429)
+
+
+PARALLEL = (
+    "Limit reached: {} requests in parallel. Wait until one of your running requests ends, then "
+    "try again. Refused requests count towards your requests per minute."
+)
+PER_MINUTE = (
+    "Limit reached: {} requests per minute. Try again in {} seconds at most. "
+    "Refused requests count too."
+)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "text", "code", "wait"),
+    [
+        (
+            {"rate_limit_type": "max_parallel_requests", "retry__after": "60"},
+            limited("max_parallel_requests", 5),
+            PARALLEL.format(5),
+            "max_parallel_requests",
+            "1",
+        ),
+        # /v1/messages loses the headers.
+        (
+            {},
+            limited("max_parallel_requests", 4),
+            PARALLEL.format(4),
+            "max_parallel_requests",
+            "1",
+        ),
+        (
+            {"rate_limit_type": "max_parallel_requests"},
+            b"",
+            PARALLEL.format("your number of"),
+            "max_parallel_requests",
+            "1",
+        ),
+        (
+            {"rate_limit_type": "requests", "retry__after": "60"},
+            limited("requests", 100),
+            PER_MINUTE.format(100, 60),
+            "requests_per_minute",
+            "60",
+        ),
+        (
+            {"rate_limit_type": "requests", "retry__after": "17"},
+            limited("requests", 80),
+            PER_MINUTE.format(80, 17),
+            "requests_per_minute",
+            "17",
+        ),
+        ({}, limited("requests", 100), PER_MINUTE.format(100, 60), "requests_per_minute", "60"),
+        (
+            {"rate_limit_type": "requests", "x-ratelimit-api_key-limit-requests": "30"},
+            b"",
+            PER_MINUTE.format(30, 60),
+            "requests_per_minute",
+            "60",
+        ),
+    ],
+)
+def test_a_limit_says_which_how_much_and_when(
+    scene: Scene,
+    headers: dict[str, str],
+    body: bytes | dict[str, Any],
+    text: str,
+    code: str,
+    wait: str,
+) -> None:
+    chat, messages = ask_both(scene, answering(429, body, **headers))
+    assert (chat.status, chat.json) == (429, openai(text, "rate_limit_error", code))
+    assert (messages.status, messages.json) == (429, anthropic(text, "rate_limit_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": wait}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (429, "No deployments available for selected model, Try again in 5 seconds."),
+        (429, "litellm.RateLimitError: RateLimitError: Hosted_vllmException - busy"),
+        (429, "Deployment has all max_parallel_requests slots in use."),
+        (503, "litellm.ServiceUnavailableError: http://10.1.2.3:8000/v1"),
+    ],
+)
+def test_s16_an_outage_is_not_the_members_limit(scene: Scene, status: int, said: str) -> None:
+    chat, messages = ask_both(scene, answering(status, litellm(said, "None", status)))
+    text = key_texts(scene)["model_unavailable"]
+    assert (chat.status, chat.json) == (503, openai(text, "server_error", "model_unavailable"))
+    assert (messages.status, messages.json) == (503, anthropic(text, "overloaded_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": "5"}
+
+
+BAD_GATEWAY = "The gateway failed before it answered. Your request may have run; try again."
+TIMEOUT = "The gateway did not answer in time. Try again, or with a shorter request."
+
+
+@pytest.mark.parametrize("status", [302, 500, 501, 502, 599])
+def test_a_failing_gateway_is_a_502(scene: Scene, status: int) -> None:
+    body = litellm(f"Traceback sk-secret {HASH} http://10.0.0.1:8000", "None", status)
+    chat, messages = ask_both(scene, answering(status, body, location="http://10.0.0.1/"))
+    assert (chat.status, chat.json) == (502, openai(BAD_GATEWAY, "server_error", "bad_gateway"))
+    assert (messages.status, messages.json) == (502, anthropic(BAD_GATEWAY, "api_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": "2"}
+
+
+@pytest.mark.parametrize("status", [408, 504])
+def test_a_timeout_behind_the_gateway_is_a_504(scene: Scene, status: int) -> None:
+    chat, messages = ask_both(scene, answering(status, litellm("litellm.Timeout", "None", status)))
+    assert (chat.status, chat.json) == (504, openai(TIMEOUT, "server_error", "timeout"))
+    assert (messages.status, messages.json) == (504, anthropic(TIMEOUT, "timeout_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": "5"}
+
+
+CONTEXT = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "litellm.BadRequestError: Hosted_vllmException - "
+            + json.dumps({"error": {"message": CONTEXT, "type": "BadRequestError", "code": 400}})
+            + ". Received Model Group=nan\nAvailable Model Group Fallbacks=None",
+            CONTEXT,
+        ),
+        (
+            "litellm.ContextWindowExceededError: litellm.BadRequestError: "
+            f"ContextWindowExceededError: Hosted_vllmException - {CONTEXT}\nReceived Model Group=x",
+            CONTEXT,
+        ),
+        ("at http://10.0.0.1:8000/v1/x?y=1 failed", "at [removed] failed"),
+        ("to host engine-1:8000, or 10.0.0.1, or [fd00::1]:80", "to host [removed], or [removed], "
+         "or [removed]"),
+        ("Connect call failed ('127.0.0.1', 8100)", "Connect call failed ('[removed])"),
+        (f"key {HASH} and sk-abc_DEF-1234 and sk-...wxyz", "key [removed] and [removed] and "
+         "[removed]"),
+        ('say "hi" \\ back\nnext\ttab \x01 ñ 漢 😀', 'say "hi" \\ back\nnext\ttab \x01 ñ 漢 😀'),
+        ("z" * 999 + "ñ" + "z" * 500, "z" * 999 + "..."),
+        ("x " * 700 + HASH * 30, "x " * 500 + "..."),
+        ("word " * 10 + HASH[:50] * 100, "word word word word word word word word word word"),
+    ],
+)  # fmt: skip
+def test_the_engines_message_is_kept_without_secrets(scene: Scene, said: str, shown: str) -> None:
+    chat, messages = ask_both(scene, answering(400, litellm(said, "None", 400)))
+    assert (chat.status, chat.json) == (
+        400,
+        openai(shown, "invalid_request_error", "invalid_request"),
+    )
+    assert (messages.status, messages.json) == (400, anthropic(shown, "invalid_request_error"))
+    assert own_headers(chat) == own_headers(messages) == {}
+
+
+def test_an_unknown_model_is_named(scene: Scene) -> None:
+    said = (
+        "{'error': '/chat/completions: Invalid model name passed in model=gpt-9. Call `/v1/models` "
+        "to view available models for your key.'}"
+    )
+    chat, messages = ask_both(scene, answering(400, litellm(said, "None", 400)))
+    text = "Unknown model 'gpt-9'. GET /v1/models lists the models you can use."
+    assert (chat.status, chat.json) == (
+        400,
+        openai(text, "invalid_request_error", "model_not_found"),
+    )
+    assert (messages.status, messages.json) == (400, anthropic(text, "invalid_request_error"))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "shown"),
+    [
+        (404, {"detail": "Not Found"}, "Not Found"),
+        (422, {"detail": [{"loc": ["body", "n"], "msg": "Field required"}]}, "Field required"),
+        (400, {"error": "no such voice"}, "no such voice"),
+        (400, b'data: {"error": {"message": "too long", "code": "400"}}\n\n', "too long"),
+    ],
+)
+def test_other_error_shapes_are_read(
+    scene: Scene, status: int, body: bytes | dict[str, Any], shown: str
+) -> None:
+    chat, _ = ask_both(scene, answering(status, body))
+    assert (chat.status, chat.json["error"]["message"]) == (status, shown)
+
+
+GENERAL = "The request was refused: check its fields against the API's documentation."
+LONE = b'{"error":{"message":"a\\ud800b \\ud83d\\ude00 \\u00f1"}}'
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"", GENERAL),
+        (b"<html>10.0.0.1</html>", GENERAL),
+        (b'{"error":{"message":"never ends', GENERAL),
+        (b'{"error":{"message":"bad \\u12"}}', GENERAL),
+        (b'{"error":{"message":""}}', GENERAL),
+        (b'{"error":{"message":null}}', GENERAL),
+        (b'{"error":{"message":"' + b"y" * 100_000 + b'"}}', GENERAL),
+        (b'{"error":{"message":"' + b"\\" * 100_000, GENERAL),
+        (b'{"message":' * 9_000, GENERAL),
+        (b"\xff\xfe\x00" * 30_000, GENERAL),
+        (b'{"error":{"message":"raw \xff\xed\xa0\x80 end"}}', "raw � end"),
+        (b'{"error":{"message":"quote \\" slash \\\\ nul \\u0000 del \x7f"}}',
+         'quote " slash \\ nul \x00 del \x7f'),
+        (LONE, "a�b 😀 ñ"),
+    ],
+)  # fmt: skip
+def test_hostile_bodies_become_valid_json(scene: Scene, body: bytes, shown: str) -> None:
+    chat, messages = ask_both(scene, answering(400, body))
+    assert (chat.status, messages.status) == (400, 400)
+    # How many marks a broken sequence gives is of no matter.
+    assert re.sub("�+", "�", chat.json["error"]["message"]) == shown
+    assert re.sub("�+", "�", messages.json["error"]["message"]) == shown
+
+
+@pytest.mark.parametrize("text", ["a.", "::1", "sk-", "'message': '", '\\"message\\": \\"', "http://"])
+def test_hostile_texts_cost_little_time(scene: Scene, text: str) -> None:
+    body = b'{"error":{"message":"' + (text * 15_000)[:15_000].encode() + b'x"}}'
+    scene.scripts["gateway"] = answering(400, body)
+    begun = time.monotonic()
+    assert post(scene.edge.api, CHAT).json["error"]["type"] == "invalid_request_error"
+    assert time.monotonic() - begun < 0.5
+
+
+def test_an_error_body_that_never_ends_is_answered(scene: Scene) -> None:
+    def hang(request: Request, connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 400 Bad\r\ncontent-length: 500\r\n\r\n{")
+        connection.seconds_until_gone(5)
+
+    chat, messages = ask_both(scene, hang)
+    assert (chat.status, chat.json) == (504, openai(TIMEOUT, "server_error", "timeout"))
+    assert (messages.status, messages.json) == (504, anthropic(TIMEOUT, "timeout_error"))
+
+
+def test_the_connection_serves_on_after_an_error(scene: Scene) -> None:
+    scene.scripts["gateway"] = answering(400, b"y" * 100_000)
+    connection = http.client.HTTPConnection("127.0.0.1", scene.edge.api, timeout=5)
+    for _ in range(3):
+        connection.request("POST", CHAT, b"{}")
+        response = connection.getresponse()
+        assert (response.status, json.loads(response.read())["error"]["message"]) == (400, GENERAL)
+    connection.close()
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_a_gateway_that_breaks_off_is_a_502(scene: Scene, path: str) -> None:
+    def break_off(request: Request, connection: Connection) -> None:
+        connection.socket.shutdown(2)
+
+    scene.scripts["gateway"] = break_off
+    answer = post(scene.edge.api, path)
+    expected = (
+        openai(BAD_GATEWAY, "server_error", "bad_gateway")
+        if path == CHAT
+        else anthropic(BAD_GATEWAY, "api_error")
+    )
+    assert (answer.status, answer.json) == (502, expected)
+    assert own_headers(answer) == {"retry-after": "2"}
+    assert len(scene.gateway.requests) == 1, "a request that has begun is never replayed"
+
+
+def test_a_dead_gateway_is_a_503(tmp_path: Path) -> None:
+    with running_edge(tmp_path) as edge:
+        text = (
+            "The API is not available at the moment. Nothing was run; try again in a few seconds. "
+            f"State: http://127.0.0.1:{edge.site}/status/."
+        )
+        chat, messages = post(edge.api, CHAT), post(edge.api, MESSAGES)
+    assert (chat.status, chat.json) == (503, openai(text, "server_error", "service_unavailable"))
+    assert (messages.status, messages.json) == (503, anthropic(text, "overloaded_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": "5"}
+
+
+def test_a_hanging_gateway_is_a_504(tmp_path: Path) -> None:
+    def hang(request: Request, connection: Connection) -> None:
+        connection.seconds_until_gone(5)
+
+    with (
+        RawServer(hang) as gateway,
+        running_edge(tmp_path, gateway=gateway.address, stream_timeout="300ms") as edge,
+    ):
+        chat, messages = post(edge.api, CHAT), post(edge.api, MESSAGES)
+    assert (chat.status, chat.json) == (504, openai(TIMEOUT, "server_error", "timeout"))
+    assert (messages.status, messages.json) == (504, anthropic(TIMEOUT, "timeout_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": "5"}
