@@ -1,0 +1,132 @@
+"""Real simulator processes on free loopback ports."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = ("--served-model-name", "nan", "nan-sim-35b")
+PARSERS = (
+    "--enable-auto-tool-choice",
+    "--tool-call-parser",
+    "hermes",
+    "--reasoning-parser",
+    "qwen3",
+)
+QUICK = {"SIM_TTFT_MS": "5", "SIM_TOKENS_PER_SECOND": "2000"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def spawn(*arguments: str, port: int | None = None, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "inference.simulator", "example/model"]
+    where = ["--host", "127.0.0.1", "--port", str(port or free_port())]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("SIM_")}
+    return subprocess.Popen(
+        [*command, *where, *arguments],
+        cwd=ROOT,
+        env={**clean, **QUICK, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+class RunningEngine:
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process, self.port = process, port
+        self.url = f"http://127.0.0.1:{port}"
+        self.http = httpx.Client(base_url=self.url, timeout=10)
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        return self.http.post(path, json=body)
+
+    def chat(self, prompt: str, **body: Any) -> httpx.Response:
+        messages = [{"role": "user", "content": prompt}]
+        return self.post("/v1/chat/completions", messages=messages, **body)
+
+    def counters(self) -> dict[str, Any]:
+        return dict(self.http.get("/_sim/requests").json())
+
+    def metric(self, name: str) -> float:
+        """The sum over all label sets of one metric."""
+        lines = self.http.get("/metrics").text.splitlines()
+        found = [line for line in lines if line.split("{")[0] == name]
+        assert found, name
+        return sum(float(line.rpartition(" ")[2]) for line in found)
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait_ready(self, seconds: float = 10) -> None:
+        def healthy() -> bool:
+            assert self.process.poll() is None, self.process.communicate()
+            try:
+                return self.http.get("/health").status_code == 200
+            except httpx.TransportError:
+                return False
+
+        eventually(healthy, seconds=seconds)
+
+
+def eventually(condition: Callable[[], bool], *, seconds: float = 2) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.01)
+
+
+@contextmanager
+def running(*arguments: str, **environment: str) -> Iterator[RunningEngine]:
+    port = free_port()
+    process = spawn(*NAMES, *arguments, port=port, **environment)
+    engine = RunningEngine(process, port)
+    try:
+        engine.wait_ready()
+        yield engine
+    finally:
+        engine.http.close()
+        process.kill()
+        process.communicate()
+
+
+def data_of(response: httpx.Response) -> list[Any]:
+    """The payloads of a stream, `[DONE]` as it is."""
+    lines = [line[6:] for line in response.text.splitlines() if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def event_names(response: httpx.Response) -> list[str]:
+    return [line[7:] for line in response.text.splitlines() if line.startswith("event: ")]
+
+
+TOOL_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "minimum": 2},
+        "note": {"type": "string"},
+    },
+    "required": ["city", "days"],
+}
+TOOL_INPUT = {"city": "example", "days": 2}
+CHAT_TOOL = {"type": "function", "function": {"name": "weather", "parameters": TOOL_SCHEMA}}
+MESSAGES_TOOL = {"name": "weather", "input_schema": TOOL_SCHEMA}
+RESPONSES_TOOL = {"type": "function", "name": "weather", "parameters": TOOL_SCHEMA}
+ANSWER = "This is the simulated engine. It has no model, so every answer is this one sentence."
+THOUGHT = "The user wants an answer. A short one will do."
+NO_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
