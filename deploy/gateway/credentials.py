@@ -14,9 +14,9 @@ from collections.abc import Mapping
 MASTER_KEY = "LITELLM_MASTER_KEY"
 SALT_KEY = "LITELLM_SALT_KEY"
 LENGTH = 32
-# Random text of 32 characters over 16 symbols or more has over 100 bits by this measure; words and
-# counting-up have fewer than 80.
-BITS = 96
+# Random hexadecimal text of 32 characters has over 70 bits by this measure; repeated words, runs and
+# counting up have fewer than 60.
+BITS = 64
 GENERATE = "python3 -c 'import secrets; print(\"sk-\" + secrets.token_urlsafe(32))'"
 NOT_RANDOM = ("1234", "abcd", "changeme", "password", "secret", "master", "example", "litellm")
 

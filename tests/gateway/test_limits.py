@@ -1,0 +1,59 @@
+"""5 in parallel and 100 a minute, on every route."""
+
+import pytest
+
+from tests.gateway.client import ROUTES, Gateway, Member, Models, at_once, statuses
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_five_in_parallel(alice: Member, models: Models, route: str) -> None:
+    answers = at_once(8, lambda: alice.call(route, models["slow"]))
+    assert statuses(answers) == [200] * 5 + [429] * 3
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert "Limit type: max_parallel_requests. Current limit: 5" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_requests_a_minute(gateway: Gateway, models: Models, route: str) -> None:
+    with gateway.member(rpm_limit=3) as bob:
+        answers = [bob.call(route, models["plain"]) for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        assert "Limit type: requests. Current limit: 3" in answers[-1].json()["error"]["message"]
+
+
+def test_which_refusals_say_when_to_come_back(gateway: Gateway, models: Models) -> None:
+    """The edge adds what is missing on /v1/messages, and rewrites the 60 s of a parallel refusal."""
+    found = {}
+    for route in ROUTES:
+        with gateway.member(rpm_limit=1) as bob:
+            bob.call(route, models["plain"])
+            headers = bob.call(route, models["plain"]).headers
+            found[route] = (headers.get("retry-after"), headers.get("rate_limit_type"))
+    assert found == {
+        "/v1/chat/completions": ("60", "requests"),
+        "/v1/messages": (None, None),
+        "/v1/responses": ("60", "requests"),
+    }
+
+
+def test_the_product_limits_hold_to_the_last_request(alice: Member, models: Models) -> None:
+    answers = [alice.chat(models["plain"]).status_code for _ in range(102)]
+    assert answers == [200] * 100 + [429] * 2
+
+
+def test_a_refusal_for_parallelism_uses_up_a_request(gateway: Gateway, models: Models) -> None:
+    """L7: so the refusal's words must say so."""
+    with gateway.member(rpm_limit=8, max_parallel_requests=5) as bob:
+        assert statuses(at_once(8, lambda: bob.chat(models["slow"]))) == [200] * 5 + [429] * 3
+        refused = bob.chat(models["plain"])
+        assert refused.status_code == 429
+        assert "Limit type: requests" in refused.json()["error"]["message"]
+
+
+def test_changed_limits_hold_for_the_next_call(gateway: Gateway, alice: Member, models: Models) -> None:
+    """Rotation: the outgoing key drops to 1 and 20, the new one gets 4 and 80."""
+    assert statuses(at_once(3, lambda: alice.chat(models["slow"]))) == [200, 200, 200]
+    assert gateway.post("/key/update", key=alice.token, max_parallel_requests=1).status_code == 200
+    assert statuses(at_once(3, lambda: alice.chat(models["slow"]))) == [200, 429, 429]
+    assert gateway.post("/key/update", key=alice.token, rpm_limit=2).status_code == 200
+    assert alice.chat(models["plain"]).status_code == 429

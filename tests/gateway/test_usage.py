@@ -1,0 +1,50 @@
+"""Usage by day, model and key: what the usage pages read."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.gateway.client import Gateway, Models
+
+APPEARS_WITHIN_SECONDS = 40
+
+
+def metrics(gateway: Gateway, token: str) -> dict[str, dict[str, Any]]:
+    """{public name of the model: metrics} of one key today, from the call for all keys."""
+    today = datetime.now(UTC).date().isoformat()
+    answer = gateway.get("/user/daily/activity", start_date=today, end_date=today, page_size=1000).json()
+    assert answer["metadata"]["has_more"] is False
+    return {
+        name: group["api_key_breakdown"][token]["metrics"]
+        for day in answer["results"]
+        for name, group in day["breakdown"]["model_groups"].items()
+        if token in group["api_key_breakdown"]
+    }
+
+
+def wait_for(gateway: Gateway, token: str, requests: int) -> dict[str, dict[str, Any]]:
+    deadline = time.monotonic() + APPEARS_WITHIN_SECONDS
+    while True:
+        found = metrics(gateway, token)
+        seen = sum(each["successful_requests"] for each in found.values())
+        if seen >= requests or time.monotonic() > deadline:
+            return found
+        time.sleep(1)
+
+
+def test_every_route_is_counted_and_survives_the_key(gateway: Gateway, models: Models) -> None:
+    """U4: also streams whose client did not ask for usage, and after the key is deleted."""
+    with gateway.member() as bob:
+        bob.chat(models["plain"])
+        bob.chat(models["plain"], stream=True)
+        bob.call("/v1/messages", models["plain"])
+        bob.call("/v1/messages", models["plain"], stream=True)
+        bob.call("/v1/responses", models["plain"])
+        bob.call("/v1/responses", models["plain"], stream=True)
+        found = wait_for(gateway, bob.token, requests=6)
+    assert list(found) == [models["plain"]]
+    counted = found[models["plain"]]
+    assert (counted["successful_requests"], counted["prompt_tokens"]) == (6, 66)
+    assert (counted["completion_tokens"], counted["total_tokens"]) == (42, 108)
+    assert gateway.get("/key/list", key_hash=bob.token).json()["keys"] == []
+    assert metrics(gateway, bob.token) == found

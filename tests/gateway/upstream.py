@@ -1,0 +1,159 @@
+"""An engine for the gateway's tests: OpenAI and Anthropic routes whose manners the model's name decides.
+
+`…-slow` answers after a second, `…-hang` never begins, `…-drip` streams one word a second, `…-error`
+answers 500, `…-missing` 404. `GET /state` tells what it saw, without the bodies of the calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+WORDS = ("Hello", " from", " upstream")
+USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+TOKENS = {"input_tokens": 11, "output_tokens": 7}
+state: dict[str, Any] = {"open": 0, "seen": [], "cancelled": 0}
+
+
+async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        return
+    if scope["path"] == "/state":
+        await answer(send, state)
+        return
+    body = json.loads(await read(receive) or b"{}")
+    state["seen"].append(scope["path"])
+    async with counted(), departure(receive) as gone:
+        work = asyncio.create_task(respond(scope["path"], body, send))
+        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            state["cancelled"] += 1
+            work.cancel()
+        elif work.exception():
+            raise work.exception()
+
+
+async def respond(path: str, body: dict[str, Any], send: Any) -> None:
+    model = str(body.get("model", ""))
+    if model.endswith("-slow"):
+        await asyncio.sleep(1)
+    if model.endswith("-hang"):
+        await asyncio.sleep(3600)
+    if model.endswith("-error"):
+        await answer(send, {"error": {"message": "boom", "type": "server_error"}}, 500)
+    elif model.endswith("-missing"):
+        await answer(send, {"error": {"message": "no such model", "type": "NotFound"}}, 404)
+    elif path not in ANSWERS:
+        await answer(send, {"error": {"message": "no such path"}}, 404)
+    elif body.get("stream"):
+        await stream(send, EVENTS[path](model), 1 if model.endswith("-drip") else 0)
+    else:
+        await answer(send, ANSWERS[path](model))
+
+
+def chat(model: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": "".join(WORDS)}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model, "choices": [choice], "usage": USAGE}  # fmt: skip
+
+
+def chat_events(model: str) -> list[str]:
+    base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+    deltas = [{"role": "assistant", "content": WORDS[0]}, *({"content": w} for w in WORDS[1:])]
+    chunks = [{**base, "choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas]
+    chunks.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    chunks.append({**base, "choices": [], "usage": USAGE})
+    return [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"]
+
+
+def message(model: str, text: str = "".join(WORDS)) -> dict[str, Any]:
+    content = [{"type": "text", "text": text}] if text else []
+    return {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": content, "stop_reason": "end_turn", "stop_sequence": None, "usage": TOKENS}  # fmt: skip
+
+
+def message_events(model: str) -> list[str]:
+    start = {"type": "message_start", "message": {**message(model, ""), "stop_reason": None}}
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}
+        for word in WORDS
+    ]
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": TOKENS}
+    events = [start, block, *deltas, {"type": "content_block_stop", "index": 0}, end, {"type": "message_stop"}]
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+
+
+def response(model: str) -> dict[str, Any]:
+    text = {"type": "output_text", "text": "".join(WORDS), "annotations": []}
+    output = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
+    usage = {**TOKENS, "total_tokens": 18, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}  # fmt: skip
+    return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": model, "output": [output], "usage": usage, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}  # fmt: skip
+
+
+def response_events(model: str) -> list[str]:
+    whole = response(model)
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**whole, "status": "in_progress", "output": [], "usage": None}}
+    ]
+    events += [
+        {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": word}
+        for word in WORDS
+    ]
+    events.append({"type": "response.completed", "response": whole})
+    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in numbered]
+
+
+ANSWERS = {"/v1/chat/completions": chat, "/v1/messages": message, "/v1/responses": response}
+EVENTS = {
+    "/v1/chat/completions": chat_events,
+    "/v1/messages": message_events,
+    "/v1/responses": response_events,
+}
+
+
+async def stream(send: Any, events: list[str], pause: float) -> None:
+    headers = [(b"content-type", b"text/event-stream")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for event in events:
+        await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
+        await asyncio.sleep(pause)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def answer(send: Any, found: dict[str, Any], status: int = 200) -> None:
+    body = json.dumps(found).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def read(receive: Any) -> bytes:
+    body = b""
+    while True:
+        part = await receive()
+        body += part.get("body", b"")
+        if not part.get("more_body"):
+            return body
+
+
+@asynccontextmanager
+async def counted() -> AsyncIterator[None]:
+    state["open"] += 1
+    try:
+        yield
+    finally:
+        state["open"] -= 1
+
+
+@asynccontextmanager
+async def departure(receive: Any) -> AsyncIterator[asyncio.Task[Any]]:
+    """A task that ends when the caller hangs up."""
+    task = asyncio.create_task(receive())
+    try:
+        yield task
+    finally:
+        task.cancel()
