@@ -142,7 +142,7 @@ end
 local PREFIXES = { "^litellm%.[%w_.]+:%s*", "^%u%w*Error:%s*", "^%u[%w_]*Exception%s*%-%s*",
   "^/[%w/_]+:%s*", "^%s+" }
 local TAILS = { "Received Model Group=", "Available Model Group Fallbacks", "LiteLLM Retried",
-  "Call `/v1/models`" }
+  "LiteLLM: model group", "Call `/v1/models`" }
 
 local function strip_wrapping(text)
   local before
@@ -210,6 +210,9 @@ local BAD_KEY = {
 
 local DATABASE_DOWN = { "no_db_connection", "No connected db", "No DB Connected" }
 
+-- The engine refused the gateway: our fault, whatever the member's key.
+local ENGINE_REFUSED = { "litellm.AuthenticationError", "litellm.PermissionDeniedError" }
+
 local function contains_any(text, words)
   for _, word in ipairs(words) do
     if text:find(word, 1, true) then return true end
@@ -274,6 +277,7 @@ local SERVER_ERRORS = { [408] = "timeout", [504] = "timeout", [503] = "model_una
 
 local function classify(status, headers, body)
   if status ~= 401 and contains_any(body, DATABASE_DOWN) then return own("key_check_unavailable") end
+  if contains_any(body, ENGINE_REFUSED) then return own("bad_gateway") end
   if status == 401 then return unauthorized(body) end
   if status == 403 then return own("permission_denied") end
   if status == 413 then return own("request_too_large") end

@@ -8,9 +8,11 @@ library only: an edge host needs no virtual environment.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
+import stat
 import string
 import subprocess
 import sys
@@ -23,76 +25,6 @@ from urllib.parse import urlsplit
 SOURCE = Path(__file__).resolve().parents[2] / "deploy" / "haproxy"
 OLDEST_SYSTEM_VERSION = (2, 8)
 SLOT01_PLACES = 8
-
-# status -> (reason, Retry-After in seconds, English title and text, Spanish title and text)
-SITE_PAGES: dict[int, tuple[str, int, str, str, str, str]] = {
-    400: (
-        "Bad Request",
-        0,
-        "That request made no sense to us",
-        "Nothing was changed. Go back and try again.",
-        "No hemos entendido esa petición",
-        "No se ha cambiado nada. Vuelve atrás e inténtalo de nuevo.",
-    ),
-    404: (
-        "Not Found",
-        0,
-        "There is no such page",
-        "The address may be mistyped or out of date.",
-        "Esa página no existe",
-        "Puede que la dirección esté mal escrita o sea antigua.",
-    ),
-    408: (
-        "Request Timeout",
-        0,
-        "The request took too long to arrive",
-        "Nothing was changed. Check your connection and try again.",
-        "La petición ha tardado demasiado en llegar",
-        "No se ha cambiado nada. Comprueba tu conexión e inténtalo de nuevo.",
-    ),
-    413: (
-        "Payload Too Large",
-        0,
-        "That is too much for one form",
-        "Nothing was saved. A form may hold 1 MiB at most: shorten it and send it again.",
-        "Es demasiado para un solo formulario",
-        "No se ha guardado nada. Un formulario admite 1 MiB como máximo: acórtalo y envíalo otra vez.",
-    ),
-    500: (
-        "Internal Server Error",
-        10,
-        "Something failed on our side",
-        "Please try again in a moment.",
-        "Algo ha fallado por nuestra parte",
-        "Inténtalo de nuevo dentro de un momento.",
-    ),
-    502: (
-        "Bad Gateway",
-        10,
-        "The answer got lost on the way",
-        "What you sent may have been saved. Look first, then try again.",
-        "La respuesta se ha perdido por el camino",
-        "Puede que lo que enviaste se haya guardado. Compruébalo antes de repetirlo.",
-    ),
-    503: (
-        "Service Unavailable",
-        10,
-        "NaN is taking a short break",
-        "The site is not available at the moment; your account and your key are kept, and the API "
-        "does not depend on this site. Please try again in a minute.",
-        "NaN está en una breve pausa",
-        "El sitio no está disponible en este momento; tu cuenta y tu clave se conservan, y la API "
-        "no depende de este sitio. Inténtalo de nuevo dentro de un minuto.",
-    ),
-    504: (
-        "Gateway Timeout",
-        10,
-        "The site is slow at the moment",
-        "What you sent may have been saved. Look first, then try again.",
-        "El sitio va lento en este momento",
-        "Puede que lo que enviaste se haya guardado. Compruébalo antes de repetirlo.",
-    ),
-}
 
 # HAProxy answers these before it has read the path, so they can't follow the dialect.
 API_PARSE_ERRORS = {
@@ -150,11 +82,15 @@ class EdgeSettings:
                 _require_address(name, getattr(self, name))
         for name in ("site_url", "api_url"):
             if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+/?", getattr(self, name)):
-                raise EdgeError(f"{name} must be http(s)://HOST[:PORT], not {getattr(self, name)!r}.")
+                raise EdgeError(
+                    f"{name} must be http(s)://HOST[:PORT], not {getattr(self, name)!r}."
+                )
         if not re.fullmatch(r"[a-z0-9-]{1,40}", self.pool_name):
             raise EdgeError(f"pool_name must be a-z, 0-9 and -, not {self.pool_name!r}.")
         if re.search(r"[\s\"'\\#{}]", f"{self.run_dir}{self.tls_cert}"):
-            raise EdgeError("run_dir and tls_cert may not hold blanks, quotes or #: HAProxy reads them.")
+            raise EdgeError(
+                "run_dir and tls_cert may not hold blanks, quotes or #: HAProxy reads them."
+            )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> EdgeSettings:
@@ -240,7 +176,10 @@ def _redirect(settings: EdgeSettings) -> str:
 def _split_by_name(settings: EdgeSettings) -> str:
     run_dir = settings.run_dir
     servers = "".join(
-        f"backend tls_{name}\n    mode tcp\n    server {name} unix@{run_dir}/{name}.sock send-proxy-v2\n\n"
+        f"backend tls_{name}\n"
+        "    mode tcp\n"
+        f"    timeout server {settings.stream_timeout}\n"
+        f"    server {name} unix@{run_dir}/{name}.sock send-proxy-v2\n\n"
         for name in ("site", "api")
     )
     return (
@@ -249,15 +188,13 @@ def _split_by_name(settings: EdgeSettings) -> str:
         f"    bind {settings.site_bind}\n"
         "    maxconn 3000\n"
         "    option dontlog-normal\n"
-        f"    log-format '{{\"fe\":\"%f\",\"be\":\"%b\",\"term\":\"%ts\",\"by\":%B}}'\n"
+        f'    log-format \'{{"fe":"%f","be":"%b","term":"%ts","by":%B}}\'\n'
         f"    timeout client {settings.stream_timeout}\n"
         "    tcp-request inspect-delay 5s\n"
         "    tcp-request content accept if { req.ssl_hello_type 1 }\n"
         f"    use_backend tls_api if {{ req.ssl_sni -i {_host(settings.api_url)} }}\n"
         "    default_backend tls_site\n\n"
-    ) + servers.replace(
-        "    mode tcp\n", f"    mode tcp\n    timeout server {settings.stream_timeout}\n"
-    )
+    ) + servers
 
 
 def _slot01_servers(settings: EdgeSettings) -> str:
@@ -268,11 +205,22 @@ def _slot01_servers(settings: EdgeSettings) -> str:
     return f"    server r1 {settings.engine}\n" + template.format(first=2, last=SLOT01_PLACES)
 
 
-def _site_page(status: int) -> str:
-    reason, retry_after, title, text, title_es, text_es = SITE_PAGES[status]
+def _site_pages() -> dict[int, str]:
+    """Raw answers by status, from site-errors.json (retry_after in seconds, 0 for none)."""
     page = _Template((SOURCE / "site-error.html").read_text(encoding="utf-8"))
-    body = page.substitute(TITLE=title, TEXT=text, TITLE_ES=title_es, TEXT_ES=text_es)
-    return _raw_answer(status, reason, "text/html; charset=utf-8", body, retry_after)
+    pages = {}
+    texts = json.loads((SOURCE / "site-errors.json").read_text(encoding="utf-8"))
+    for status, entry in texts.items():
+        body = page.substitute(
+            TITLE=entry["en"]["title"],
+            TEXT=entry["en"]["text"],
+            TITLE_ES=entry["es"]["title"],
+            TEXT_ES=entry["es"]["text"],
+        )
+        pages[int(status)] = _raw_answer(
+            int(status), entry["reason"], "text/html; charset=utf-8", body, entry["retry_after"]
+        )
+    return pages
 
 
 def _api_parse_error(status: int) -> str:
@@ -297,7 +245,8 @@ def _raw_answer(status: int, reason: str, content_type: str, body: str, retry_af
 def render(settings: EdgeSettings) -> dict[str, str]:
     """All files of the edge by their name below `run_dir`."""
     config = _Template((SOURCE / "haproxy.cfg").read_text(encoding="utf-8"))
-    files = {f"errors/site-{status}.http": _site_page(status) for status in SITE_PAGES}
+    pages = _site_pages()
+    files = {f"errors/site-{status}.http": answer for status, answer in pages.items()}
     files |= {f"errors/api-{status}.http": _api_parse_error(status) for status in API_PARSE_ERRORS}
     errors = _Template((SOURCE / "errors.lua").read_text(encoding="utf-8"))
     files["errors.lua"] = errors.substitute(SITE_URL=settings.site_url.rstrip("/"))
@@ -308,7 +257,7 @@ def render(settings: EdgeSettings) -> dict[str, str]:
         API_HOSTS=_api_hosts(settings),
         SITE_ERRORFILES="\n".join(
             f"    errorfile {status} {settings.run_dir}/errors/site-{status}.http"
-            for status in SITE_PAGES
+            for status in pages
         ),
         SLOT01_SERVERS=_slot01_servers(settings),
         WEB=settings.web,
@@ -321,12 +270,20 @@ def render(settings: EdgeSettings) -> dict[str, str]:
     return files
 
 
+def _require_own(folder: Path) -> None:
+    """In a shared folder such as /tmp somebody else may have made the folder before us."""
+    shared = folder.parent.stat().st_mode & stat.S_ISVTX
+    if shared and (folder.is_symlink() or folder.stat().st_uid != os.geteuid()):
+        raise EdgeError(f"{folder} belongs to another user: remove it or choose another folder.")
+
+
 def write(settings: EdgeSettings) -> Path:
     """Write the files (each replaced at once, so a reload never reads half a file).
 
     Returns the path of haproxy.cfg. `run_dir` is made private: the admin socket lies in it.
     """
     settings.run_dir.mkdir(parents=True, exist_ok=True)
+    _require_own(settings.run_dir)
     settings.run_dir.chmod(0o700)
     (settings.run_dir / "errors").mkdir(exist_ok=True)
     for name, text in render(settings).items():
@@ -372,8 +329,8 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m nan.local.edge",
         description="Write HAProxy's files for this host and print the command that runs them.",
         epilog="Needed: EDGE_RUN_DIR, SITE_URL, API_URL, EDGE_SITE_BIND, EDGE_API_BIND (HOST:PORT; "
-        "the same twice with TLS splits by name). Also read: EDGE_POOL_BIND, EDGE_OPS_BIND, EDGE_WEB, "
-        "EDGE_GATEWAY, EDGE_ENGINE, EDGE_TLS_CERT (PEM with key), EDGE_REDIRECT_BIND.",
+        "the same twice with TLS splits by name). Also read: EDGE_POOL_BIND, EDGE_OPS_BIND, "
+        "EDGE_WEB, EDGE_GATEWAY, EDGE_ENGINE, EDGE_TLS_CERT (PEM with key), EDGE_REDIRECT_BIND.",
     )
     parser.add_argument("--check", action="store_true", help="also let HAProxy check the files")
     options = parser.parse_args(arguments)
@@ -382,7 +339,7 @@ def main(arguments: list[str] | None = None) -> int:
     except EdgeError as error:
         print(f"edge: {error}", file=sys.stderr)
         return 2
-    print(" ".join(start))
+    print(" ".join(start), flush=True)
     if options.check:
         return subprocess.run([start[0], "-c", "-f", start[-1]]).returncode
     return 0

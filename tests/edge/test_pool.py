@@ -1,0 +1,81 @@
+"""From the gateway to the engines: names, places, health, and nothing replayed."""
+
+from __future__ import annotations
+
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.edge.conftest import Scene, answer_ok
+from tests.edge.running import RunningEdge, free_port, running_edge
+from tests.fakes.raw_http import Connection, RawServer, Request, get, post
+
+
+def runtime(edge: RunningEdge, command: str) -> str:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(edge.run_dir / "admin.sock"))
+        client.sendall(command.encode() + b"\n")
+        return b"".join(iter(lambda: client.recv(4096), b"")).decode()
+
+
+def test_the_slots_name_is_cut_off(scene: Scene) -> None:
+    answer = post(scene.edge.pool, "/chat/v1/chat/completions", b'{"model":"nan"}')
+    assert (answer.status, answer.json) == (200, {"ok": True})
+    assert [(r.target, r.body) for r in scene.engine.requests] == [
+        ("/v1/chat/completions", b'{"model":"nan"}')
+    ]
+    assert get(scene.edge.pool, "/chat/v1/models").status == 200
+
+
+@pytest.mark.parametrize(
+    "target", ["/", "/v1/models", "/other/v1/models", "/chat/metrics", "/chat"]
+)
+def test_other_paths_reach_no_engine(scene: Scene, target: str) -> None:
+    answer = get(scene.edge.pool, target)
+    assert (answer.status, answer.json["error"]["code"]) == (404, "unknown_url")
+    assert scene.engine.requests == []
+
+
+def test_an_engines_error_passes_to_the_gateway(scene: Scene) -> None:
+    scene.scripts["engine"] = lambda request, connection: connection.answer(418, b"own words")
+    answer = post(scene.edge.pool, "/chat/v1/chat/completions")
+    assert (answer.status, answer.body) == (418, b"own words")
+
+
+def test_without_an_engine_503_and_when_to_try_again(tmp_path: Path) -> None:
+    with running_edge(tmp_path) as edge:
+        answer = post(edge.pool, "/chat/v1/chat/completions")
+    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+    assert answer.json["error"]["code"] == "model_unavailable"
+
+
+def test_s13_a_request_that_has_begun_is_never_replayed(scene: Scene) -> None:
+    def break_off(request: Request, connection: Connection) -> None:
+        connection.socket.shutdown(2)
+
+    scene.scripts["engine"] = break_off
+    answer = post(scene.edge.pool, "/chat/v1/chat/completions")
+    assert (answer.status, answer.json["error"]["code"]) == (502, "bad_gateway")
+    assert len(scene.engine.requests) == 1
+
+
+def test_s13_a_dead_engine_is_passed_over(tmp_path: Path) -> None:
+    dead = f"127.0.0.1:{free_port()}"
+    with RawServer(answer_ok) as engine, running_edge(tmp_path, engine=dead) as edge:
+        runtime(edge, f"set server slot01/r2 addr 127.0.0.1 port {engine.port}")
+        runtime(edge, "set server slot01/r2 state ready")
+        statuses = [post(edge.pool, "/chat/v1/chat/completions").status for _ in range(6)]
+        assert (statuses, len(engine.requests)) == ([200] * 6, 6)
+
+
+def test_the_runtime_socket_enables_a_place_and_is_ours_alone(tmp_path: Path) -> None:
+    with RawServer(answer_ok) as engine, running_edge(tmp_path) as edge:
+        places = runtime(edge, "show servers state slot01").splitlines()[2:]
+        assert [line.split()[3] for line in places if line] == [f"r{n}" for n in range(1, 9)]
+        runtime(edge, f"set server slot01/r3 addr 127.0.0.1 port {engine.port}")
+        runtime(edge, "set server slot01/r3 state ready")
+        assert post(edge.pool, "/chat/v1/chat/completions").status == 200
+        assert stat.S_IMODE((tmp_path / "admin.sock").stat().st_mode) == 0o600
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
