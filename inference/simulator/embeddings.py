@@ -31,11 +31,10 @@ async def create(request: Request, engine: Engine) -> Answer:
     turns = tuple(Turn(role="user", text=text) for text in texts)
     ask = Ask(turns=turns, directives=find_directives(turns))
     obey(ask, body)
-    engine.refuse_if_stopping()
     counts = [tokens.count(text) for text in texts]
     for number in counts:
         check_length(prompt_tokens=number, max_tokens=None, max_model_len=engine.max_model_len)
-    engine.prompts_seen += 1
+    engine.start_pooling(request.cleanup, prompt_tokens=sum(counts))
     if ask.directives.hang or ProcessFault.HANG in engine.settings.faults:
         await asyncio.Event().wait()
     await asyncio.sleep(engine.settings.ttft_seconds + ask.directives.sleep)

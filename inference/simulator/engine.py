@@ -28,6 +28,8 @@ class Engine:
         """After a half-dead SIGTERM: nothing more is generated."""
         self.running: set[Generation] = set()
         self.waiting: set[Generation] = set()
+        self.pooling = 0
+        """Embedding requests at work; they need no place."""
         self.places = asyncio.Semaphore(options.max_num_seqs)
         self.cache = PrefixCache(capacity_tokens=settings.kv_cache_tokens)
         self.metrics = Metrics(
@@ -36,7 +38,7 @@ class Engine:
             block_size=BLOCK,
         )
         self.metrics.watch(
-            running=lambda: len(self.running),
+            running=lambda: len(self.running) + self.pooling,
             waiting=lambda: len(self.waiting),
             kv_used=self._kv_used,
         )
@@ -57,6 +59,17 @@ class Engine:
         self.waiting.add(generation)
         cleanup.callback(generation.leave)
         return generation
+
+    def start_pooling(self, cleanup: ExitStack, *, prompt_tokens: int) -> None:
+        """Admit an embedding request until `cleanup` is closed."""
+        self.refuse_if_stopping()
+        self.prompts_seen += 1
+        self.pooling += 1
+        self.metrics.prompt_tokens.inc(prompt_tokens)
+        cleanup.callback(self._end_pooling)
+
+    def _end_pooling(self) -> None:
+        self.pooling -= 1
 
     def refuse_if_stopping(self) -> None:
         if self.stopping:

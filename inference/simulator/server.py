@@ -86,7 +86,11 @@ class Application:
         except CutError:
             await _send_half(send)
             return "cut"
-        return await _send(answer, send)
+        try:
+            return await _send(answer, send)
+        except Exception as error:
+            _report("broke a stream", error)
+            raise
 
     async def _answer(self, request: Request) -> Answer:
         if self._refused(request):
@@ -102,7 +106,7 @@ class Application:
         except ApiError as error:
             return error.answer(anthropic=anthropic)
         except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
-            _report(error)
+            _report("refused a body", error)
             return ApiError(400, "The request could not be read.").answer(anthropic=anthropic)
 
     def _refused(self, request: Request) -> bool:
@@ -156,7 +160,7 @@ async def _send_half(send: Send) -> None:
     await send({"type": "http.response.body", "body": b'{"id":', "more_body": True})
 
 
-def _report(error: Exception) -> None:
+def _report(what: str, error: Exception) -> None:
     """Where it happened, without the message: that can hold words of the prompt."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    print(f"refused a body: {type(error).__name__} at {frame.name}:{frame.lineno}", flush=True)
+    print(f"{what}: {type(error).__name__} at {frame.name}:{frame.lineno}", flush=True)

@@ -56,6 +56,7 @@ def test_keys_guard_v1_and_only_as_bearer(bare: RunningEngine) -> None:
     assert status("/v1/models", authorization="Bearer secret-one") == 200
     assert status("/v1/models", authorization="Bearer secret-two") == 200
     assert status("/v1/models", authorization="Bearer secret") == 401
+    assert status("/v1/models", authorization="Basic secret-one") == 401
     assert status("/v1/models", **{"x-api-key": "secret-one"}) == 401
     assert status("/v1/nothing") == 401
     assert status("/health") == status("/metrics") == 200

@@ -49,9 +49,10 @@ def test_leaving_during_a_hang(
 
 def test_leaving_an_embedding(engine: RunningEngine) -> None:
     connection = send(engine, "/v1/embeddings", {"input": "[sim:hang]"})
-    eventually(lambda: engine.counters()["running"] == 1)
+    eventually(lambda: running(engine) == 1)
     connection.close()
-    eventually(lambda: engine.counters()["running"] == 0, seconds=0.5)
+    eventually(lambda: running(engine) == 0, seconds=0.5)
+    assert engine.counters()["routes"]["/v1/embeddings"]["aborted"] == 1
 
 
 def test_leaving_in_the_middle_of_a_stream(engine: RunningEngine) -> None:

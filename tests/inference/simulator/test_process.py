@@ -69,7 +69,7 @@ def test_port_busy(engine: RunningEngine) -> None:
 
 def test_serve_word_underscores_and_every_kind_of_flag() -> None:
     port = free_port()
-    flags = ["--max_model_len", "8k", "--no-enable-prefix-caching", "-tp", "2"]
+    flags = ["--max_model_len", "8k", "--no-enable-prefix-caching", "-tp", "2", "--enforce-eager"]
     process = spawn(
         *flags,
         "--trust-remote-code",
