@@ -55,8 +55,11 @@ def main() -> int:
     options = parser.parse_args()
     if sys.version_info < (3, 11):
         found = ".".join(map(str, sys.version_info[:3]))
-        print(f"Python 3.11 or newer is needed, this is {found}. Install it, or name one: "
-              "make run PYTHON=/path/to/python3.12", file=sys.stderr)
+        print(
+            f"Python 3.11 or newer is needed, this is {found}. Install it, or name one: "
+            "make run PYTHON=/path/to/python3.12",
+            file=sys.stderr,
+        )
         return 1
     try:
         for step in steps(dev=options.dev):
@@ -73,21 +76,48 @@ def main() -> int:
 def steps(*, dev: bool) -> list[Step]:
     catalogues = sorted((ROOT / "locale").glob("*/LC_MESSAGES/*.po"))
     found = [
-        Step("venv", "Making the virtual environment", [], make_venv, PYTHON,
-             "Install Python's venv module (Debian: apt-get install python3-venv)."),
+        Step(
+            "venv",
+            "Making the virtual environment",
+            [],
+            make_venv,
+            PYTHON,
+            "Install Python's venv module (Debian: apt-get install python3-venv).",
+        ),
         Step("uv", "Installing uv", [HERE / "bootstrap.txt"], install_uv, UV),
     ]
     if dev:
         locks = [*LOCKS, ROOT / "requirements-dev.txt"]
-        found.append(Step("packages-dev", "Installing the packages, with those for tests", locks,
-                          lambda: install_packages(locks), PYTHON))
+        found.append(
+            Step(
+                "packages-dev",
+                "Installing the packages, with those for tests",
+                locks,
+                lambda: install_packages(locks),
+                PYTHON,
+            )
+        )
     else:
-        found.append(Step("packages", "Installing the packages", LOCKS,
-                          lambda: install_packages(LOCKS), PYTHON))
+        found.append(
+            Step(
+                "packages",
+                "Installing the packages",
+                LOCKS,
+                lambda: install_packages(LOCKS),
+                PYTHON,
+            )
+        )
     if catalogues:
-        found.append(Step("messages", "Compiling the translations", catalogues, compile_messages,
-                          catalogues[-1].with_suffix(".mo"),
-                          "The line that can't be compiled is named above; mend it."))
+        found.append(
+            Step(
+                "messages",
+                "Compiling the translations",
+                catalogues,
+                compile_messages,
+                catalogues[-1].with_suffix(".mo"),
+                "The line that can't be compiled is named above; mend it.",
+            )
+        )
     return found
 
 
@@ -119,8 +149,9 @@ def make_venv() -> None:
     if PYTHON.exists() and _run([PYTHON, "-c", "import pip"], check=False, quiet=True) == 0:
         return
     if not _has_ensurepip():
-        apt_install([f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"],
-                    why="Python's venv module")
+        apt_install(
+            [f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"], why="Python's venv module"
+        )
     shutil.rmtree(VENV, ignore_errors=True)
     for stamp in (NAN / "stamps").glob("*"):
         stamp.unlink()
@@ -200,7 +231,9 @@ def apt_install(packages: Sequence[str], *, why: str) -> None:
 
 def _run(command: Sequence[str | Path], *, check: bool = True, quiet: bool = False) -> int:
     """Bytecode is wanted: without it every later start compiles everything again."""
-    env = {k: v for k, v in os.environ.items() if k not in {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}}
+    env = {
+        k: v for k, v in os.environ.items() if k not in {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}
+    }
     out = subprocess.DEVNULL if quiet else None
     words = [str(word) for word in command]
     return subprocess.run(words, env=env, cwd=ROOT, stdout=out, check=check).returncode

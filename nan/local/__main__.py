@@ -24,6 +24,7 @@ from .supervisor import Supervisor
 
 # What `make setup` made; clean-data leaves it.
 INSTALLED = ("venv", "gateway", "engine", "stamps")
+LONGEST_STOP = 90  # seconds: the slowest chain of parts, and then some
 # Each carries a sentence for the person at the terminal.
 PROBLEMS = (
     state.AlreadyRunning,
@@ -121,9 +122,11 @@ def stop(options: argparse.Namespace) -> int:
     if record is not None and state.is_alive(record.pid, record.create_time):
         supervisor = psutil.Process(record.pid)
         supervisor.terminate()
-        try:
-            supervisor.wait(timeout=90)
-        except psutil.TimeoutExpired:
+        deadline = time.monotonic() + LONGEST_STOP
+        # Not psutil's wait: it waits for a zombie too, whose own parent is in no hurry.
+        while state.is_alive(record.pid, record.create_time) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if state.is_alive(record.pid, record.create_time):
             print(f"The supervisor (pid {record.pid}) does not end; killing it.")
             supervisor.kill()
     names = state.end_strays(options.state_dir)

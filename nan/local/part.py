@@ -22,8 +22,8 @@ class Part:
     job: bool = False
     # A job's output that must reach one pair of eyes only: kept in memory, never in a log.
     private_output: bool = False
-    prepare: Callable[[], object] | None = None
-    ready: Callable[[], bool] | None = None
+    prepare: Callable[[], object] | None = field(default=None, repr=False)
+    ready: Callable[[], bool] | None = field(default=None, repr=False)
     ready_seconds: float = 60
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 10
@@ -57,9 +57,7 @@ def with_needs(parts: Sequence[Part], names: Sequence[str]) -> list[Part]:
     known = {part.name: part for part in parts}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise LookupError(
-            f"no part is called {', '.join(unknown)}; there are: {', '.join(known)}"
-        )
+        raise LookupError(f"no part is called {', '.join(unknown)}; there are: {', '.join(known)}")
     wanted: set[str] = set()
 
     def want(name: str) -> None:

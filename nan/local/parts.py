@@ -252,4 +252,3 @@ def _fresh(file: Path) -> Callable[[], None]:
         file.unlink(missing_ok=True)
 
     return remove
-

@@ -77,4 +77,4 @@ def _read(file: Path) -> dict[str, int]:
         return {}
     if not isinstance(stored, dict):
         return {}
-    return {name: port for name, port in stored.items() if isinstance(port, int) and port > 0}
+    return {name: port for name, port in stored.items() if port in range(1, 65536)}

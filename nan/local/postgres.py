@@ -12,7 +12,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import LiteralString
 
@@ -32,7 +32,7 @@ class Cluster:
     user: str | None  # None: as ourselves
     port: int
     max_connections: int
-    passwords: dict[str, str]  # by role: postgres, nan, litellm
+    passwords: dict[str, str] = field(repr=False)  # by role: postgres, nan, litellm
 
     def url(self, *, role: str, database: str) -> str:
         return f"postgresql://{role}:{self.passwords[role]}@127.0.0.1:{self.port}/{database}"

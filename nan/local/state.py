@@ -121,8 +121,7 @@ def is_alive(pid: int | None, create_time: float | None) -> bool:
 
 def _is_same(process: psutil.Process, create_time: float) -> bool:
     return (
-        abs(process.create_time() - create_time) < 0.05
-        and process.status() != psutil.STATUS_ZOMBIE
+        abs(process.create_time() - create_time) < 0.05 and process.status() != psutil.STATUS_ZOMBIE
     )
 
 
@@ -164,10 +163,7 @@ def kill_session(leader: int, *, state_dir: Path) -> None:
     """
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if (
-                os.getsid(process.pid) == leader
-                and process.environ().get(MARKER) == str(state_dir)
-            ):
+            if os.getsid(process.pid) == leader and process.environ().get(MARKER) == str(state_dir):
                 process.kill()
 
 

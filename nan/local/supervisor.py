@@ -24,6 +24,7 @@ FIRST_PAUSE = 0.5  # seconds before the first restart; doubles
 LONGEST_PAUSE = 30.0
 CALM_SECONDS = 30.0  # having run this long, the next restart begins with the first pause again
 START_ATTEMPTS = 3
+EXIT_POLL = 0.05
 
 
 class StartFailed(Exception):
@@ -140,7 +141,7 @@ class Runner:
 
     async def _ended(self) -> int:
         assert self.process is not None
-        code = await self.process.wait()
+        code = await _exit_code(self.process)
         if self._readers:
             # A grandchild may hold the pipe open; the part itself is gone.
             await asyncio.wait(self._readers, timeout=1)
@@ -169,21 +170,15 @@ class Runner:
                 process.send_signal(self.part.stop_signal)
             try:
                 async with asyncio.timeout(self.part.stop_seconds):
-                    await self._until(process, lambda: self.stack.killing.is_set())
+                    await _exit_code(process, unless=self.stack.killing)
             except TimeoutError:
                 self.stack.console.say(self.part.name, "does not end; killing it")
         if process is not None and not self.stopped.is_set():
             kill_session(process.pid, state_dir=self.stack.state_dir)
-            await process.wait()
+            await _exit_code(process)
         if not again:
             self.note("stopped")
             self.stopped.set()
-
-    @staticmethod
-    async def _until(process: Process, enough: Callable[[], bool]) -> None:
-        while process.returncode is None and not enough():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(process.wait()), 0.1)
 
     def _report(self, problem: str) -> str:
         lines = [f"{self.part.name} {problem}."]
@@ -259,9 +254,7 @@ class Supervisor:
         """Waits for the wish to stop or the first part that gave up."""
         waiting = set(tasks.values())
         while not stop.done():
-            done, _ = await asyncio.wait(
-                {stop, *waiting}, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, _ = await asyncio.wait({stop, *waiting}, return_when=asyncio.FIRST_COMPLETED)
             for task in done & waiting:
                 waiting.discard(task)
                 error = task.exception()
@@ -301,6 +294,16 @@ class Supervisor:
         if running:
             seconds = time.monotonic() - began
             self.console.say(runner.part.name, f"stopped after {seconds:.1f} s")
+
+
+async def _exit_code(process: Process, *, unless: asyncio.Event | None = None) -> int:
+    """Asks again and again, because asyncio's own `wait` also waits for the pipe to close, which a
+    child of the part may hold open for ever. -1 when `unless` happened first."""
+    while process.returncode is None:
+        if unless is not None and unless.is_set():
+            return -1
+        await asyncio.sleep(EXIT_POLL)
+    return process.returncode
 
 
 def _asks(ready: Callable[[], bool]) -> bool:

@@ -1,0 +1,92 @@
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from nan.local import state
+from nan.local.config import ROOT
+
+
+def wait_until(true: Callable[[], Any], *, seconds: float = 20) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (answer := true()):
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.03)
+    return answer
+
+
+class SmallStack:
+    """A supervisor in a process of its own, and what it left in its state folder."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, scenario: str, *, wait: bool = True) -> "SmallStack":
+        self.output = (self.folder / "output").open("w+")
+        self.process = subprocess.Popen(
+            self.command(scenario, "run"), stdout=self.output, stderr=subprocess.STDOUT, cwd=ROOT
+        )
+        if wait:
+            wait_until(lambda: self.record.get("pid") == self.process.pid and self.record["ready"])
+        return self
+
+    def command(self, scenario: str, verb: str) -> list[str]:
+        module = [sys.executable, "-m", "tests.local.small_stack", scenario, verb]
+        return [*module, "--state-dir", str(self.folder), "--free-ports"]
+
+    def call(self, scenario: str, verb: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(scenario, verb), capture_output=True, text=True, cwd=ROOT, timeout=60
+        )
+
+    @property
+    def record(self) -> dict[str, Any]:
+        file = self.folder / "stack.json"
+        return json.loads(file.read_text()) if file.exists() else {}
+
+    def part(self, name: str) -> dict[str, Any]:
+        return self.record["parts"][name]
+
+    @property
+    def events(self) -> list[str]:
+        return (self.folder / "children" / "events").read_text().splitlines()
+
+    @property
+    def printed(self) -> str:
+        return (self.folder / "output").read_text()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Short and reachable for everyone, unlike tmp_path."""
+    with tempfile.TemporaryDirectory(prefix="nan-local-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name).resolve()
+
+
+@pytest.fixture
+def small(folder: Path) -> Iterator[SmallStack]:
+    stack = SmallStack(folder)
+    yield stack
+    if stack.process is not None and stack.process.poll() is None:
+        stack.process.kill()
+        stack.process.wait()
+    state.end_strays(folder, seconds=1)
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
