@@ -201,7 +201,7 @@ else:
 # -- Words, numbers, days ----------------------------------------------------------------------
 LANGUAGE_CODE = "es"
 LANGUAGES = [("es", _("Spanish")), ("en", _("English"))]
-LOCALE_PATHS = [BASE_DIR / "locale"]
+LOCALE_PATHS = [BASE_DIR / "locale", BASE_DIR / "locale" / "vendor"]
 USE_TZ = True
 TIME_ZONE = "Europe/Madrid"
 USE_THOUSAND_SEPARATOR = True
