@@ -140,7 +140,7 @@ local function find_message(text, depth)
 end
 
 local PREFIXES = { "^litellm%.[%w_.]+:%s*", "^%u%w*Error:%s*", "^%u[%w_]*Exception%s*%-%s*",
-  "^/[%w/_]+:%s*", "^%s+" }
+  "^/[%w/_]+:%s*", "^anthropic_messages:%s*", "^%s+" }
 local TAILS = { "Received Model Group=", "Available Model Group Fallbacks", "LiteLLM Retried",
   "LiteLLM: model group", "Call `/v1/models`" }
 

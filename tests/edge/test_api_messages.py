@@ -46,6 +46,7 @@ CONTEXT = "This model's maximum context length is 8192 tokens. However, you requ
             "'nan' failed with the error above. No fallback was attempted.",
             CONTEXT,
         ),
+        ("anthropic_messages: Missing parameter: 'messages'.", "Missing parameter: 'messages'."),
         ("at http://10.0.0.1:8000/v1/x?y=1 failed", "at [removed] failed"),
         ("to host engine-1:8000, or 10.0.0.1, or [fd00::1]:80", "to host [removed], or [removed], "
          "or [removed]"),
