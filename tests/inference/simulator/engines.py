@@ -35,7 +35,9 @@ def free_port() -> int:
 def spawn(*arguments: str, port: int | None = None, **environment: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "inference.simulator", "example/model"]
     where = ["--host", "127.0.0.1", "--port", str(port or free_port())]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SIM_")}
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("SIM_", "VLLM_"))
+    }
     return subprocess.Popen(
         [*command, *where, *arguments],
         cwd=ROOT,
@@ -44,6 +46,15 @@ def spawn(*arguments: str, port: int | None = None, **environment: str) -> subpr
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit status and stderr of a process that should end by itself; it is never left behind."""
+    try:
+        _, err = process.communicate(timeout=10)
+    finally:
+        process.kill()
+    return process.returncode, err
 
 
 class RunningEngine:

@@ -7,7 +7,7 @@ import struct
 import httpx
 import pytest
 
-from tests.inference.simulator.engines import NO_THINKING, RunningEngine
+from tests.inference.simulator.engines import NO_THINKING, RunningEngine, running
 
 
 @pytest.mark.parametrize("path", ["/health", "/ping"])
@@ -62,6 +62,13 @@ def test_keys_guard_v1_and_only_as_bearer(bare: RunningEngine) -> None:
     assert status("/health") == status("/metrics") == 200
     refused = httpx.post(bare.url + "/v1/messages", json={}, headers={"x-api-key": "secret-one"})
     assert (refused.status_code, refused.json()) == (401, {"error": "Unauthorized"})
+
+
+def test_key_from_the_environment() -> None:
+    with running(VLLM_API_KEY="secret") as engine:
+        assert engine.http.get("/v1/models").status_code == 401
+        bearer = {"authorization": "Bearer secret"}
+        assert engine.http.get("/v1/models", headers=bearer).status_code == 200
 
 
 def test_wrong_paths_methods_and_bodies(engine: RunningEngine) -> None:

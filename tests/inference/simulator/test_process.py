@@ -15,6 +15,7 @@ from tests.inference.simulator.engines import (
     THOUGHT,
     RunningEngine,
     data_of,
+    end_of,
     eventually,
     free_port,
     running,
@@ -38,9 +39,8 @@ from tests.inference.simulator.engines import (
     ],
 )
 def test_refusals(arguments: list[str], status: int, text: str) -> None:
-    process = spawn(*arguments)
-    _, err = process.communicate(timeout=10)
-    assert process.returncode == status
+    ended, err = end_of(spawn(*arguments))
+    assert ended == status
     assert text in err
 
 
@@ -55,16 +55,14 @@ def test_refusals(arguments: list[str], status: int, text: str) -> None:
     ],
 )
 def test_refusals_from_the_environment(environment: dict[str, str], text: str) -> None:
-    process = spawn(**environment)
-    _, err = process.communicate(timeout=10)
-    assert process.returncode == 1
+    ended, err = end_of(spawn(**environment))
+    assert ended == 1
     assert text in err
 
 
 def test_port_busy(engine: RunningEngine) -> None:
-    process = spawn(port=engine.port)
-    _, err = process.communicate(timeout=10)
-    assert (process.returncode, "Address already in use" in err) == (1, True)
+    ended, err = end_of(spawn(port=engine.port))
+    assert (ended, "Address already in use" in err) == (1, True)
 
 
 def test_serve_word_underscores_and_every_kind_of_flag() -> None:
@@ -108,8 +106,7 @@ def test_sigterm_while_loading_exits_143() -> None:
     process = spawn(SIM_LOAD_SECONDS="30")
     assert "Loading" in (process.stdout.readline() if process.stdout else "")
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=5)
-    assert process.returncode == 143
+    assert end_of(process)[0] == 143
 
 
 def test_sigterm_idle_exits_0_at_once() -> None:
