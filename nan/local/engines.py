@@ -15,7 +15,7 @@ LONGEST_ANSWER = 32_768
 VLLM_HOME = ROOT / ".nan" / "engine"
 
 
-class EngineProblem(Exception):
+class EngineError(Exception):
     """The engine that was asked for isn't there; the text names the remedy."""
 
 
@@ -60,14 +60,14 @@ def gateway_model(stack: Stack) -> dict[str, object]:
 def _kind(stack: Stack) -> str:
     kind = stack.environ.get("ENGINE") or "simulator"
     if kind not in {"simulator", "vllm"}:
-        raise EngineProblem(f"ENGINE={kind} is unknown. Use ENGINE=simulator or ENGINE=vllm.")
+        raise EngineError(f"ENGINE={kind} is unknown. Use ENGINE=simulator or ENGINE=vllm.")
     return kind
 
 
 def _vllm() -> list[str]:
     program = VLLM_HOME / "bin" / "vllm"
     if not program.exists():
-        raise EngineProblem(
+        raise EngineError(
             f"ENGINE=vllm needs vLLM in {VLLM_HOME}, which is not installed. Install it there, "
             "or run with the simulator (leave ENGINE unset)."
         )
@@ -78,7 +78,7 @@ def _model(stack: Stack) -> str:
     if model := stack.environ.get("ENGINE_MODEL"):
         return model
     if _kind(stack) == "vllm" and stack.embeds_engine:
-        raise EngineProblem("ENGINE=vllm needs ENGINE_MODEL: a model's folder or repository.")
+        raise EngineError("ENGINE=vllm needs ENGINE_MODEL: a model's folder or repository.")
     return SIMULATED_MODEL
 
 

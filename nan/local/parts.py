@@ -140,7 +140,7 @@ def edge(stack: Stack) -> Part:
 
 
 def _edge_folder(state_dir: Path) -> Path:
-    """HAProxy's socket needs a path of fewer than 100 characters, and its file one without blanks."""
+    """HAProxy takes no socket path of 100 characters or more, and in its file no blanks."""
     folder = state_dir / "edge"
     if len(str(folder)) <= LONGEST_SOCKET_FOLDER and not re.search(r"[\s\"'\\#{}]", str(folder)):
         return folder

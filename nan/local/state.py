@@ -25,7 +25,7 @@ PART_MARKER = "NAN_PART"
 STRAY_SECONDS = 25
 
 
-class AlreadyRunning(Exception):
+class AlreadyRunningError(Exception):
     """Another supervisor holds this state folder."""
 
 
@@ -55,7 +55,7 @@ def hold_lock(state_dir: Path) -> IO[str]:
         lock.seek(0)
         holder = lock.read().strip() or "unknown"
         lock.close()
-        raise AlreadyRunning(
+        raise AlreadyRunningError(
             f"The stack in {state_dir} is already running (pid {holder}). See it with "
             "`python -m nan.local status`, end it with `python -m nan.local stop`, "
             "or start a second one with `--state-dir OTHER --free-ports`."

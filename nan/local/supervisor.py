@@ -27,7 +27,7 @@ START_ATTEMPTS = 3
 EXIT_POLL = 0.05
 
 
-class StartFailed(Exception):
+class StartError(Exception):
     """A part could not be brought up; the text says which, why and what to do."""
 
 
@@ -62,7 +62,7 @@ class Runner:
             if not self.ready.is_set():
                 failures += 1
                 if self.part.job or failures >= START_ATTEMPTS:
-                    raise StartFailed(self._report(problem))
+                    raise StartError(self._report(problem))
             if time.monotonic() - began > CALM_SECONDS:
                 pause = FIRST_PAUSE
             self.record.restarts += 1
@@ -309,7 +309,7 @@ async def _exit_code(process: Process, *, unless: asyncio.Event | None = None) -
 def _asks(ready: Callable[[], bool]) -> bool:
     try:
         return ready()
-    except Exception:  # whatever a client library raises: not yet
+    except Exception:  # noqa: BLE001  # whatever a client library raises: not yet
         return False
 
 

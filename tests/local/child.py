@@ -18,6 +18,11 @@ def note(text: str) -> None:
         out.write(f"{text} {name}\n")
 
 
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def stop(*_: object) -> None:
     note("stop")
     if "--deaf" not in sys.argv:
@@ -26,12 +31,12 @@ def stop(*_: object) -> None:
 
 signal.signal(signal.SIGTERM, stop)
 note("start")
-print(f"hello from {name}", flush=True)
+say(f"hello from {name}")
 if "--die" in sys.argv:
-    print("my disk is full", flush=True)
+    say("my disk is full")
     sys.exit(3)
 if "--job" in sys.argv:
-    print("password: correct-horse", flush=True)
+    say("password: correct-horse")
     sys.exit(0)
 if "--spawn" in sys.argv:
     pause = [sys.executable, "-c", "import time; time.sleep(600)"]

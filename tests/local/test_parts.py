@@ -83,11 +83,11 @@ def test_the_pools_stay_below_max_connections(folder: Path) -> None:
 
 
 def test_vllm_that_is_not_installed_names_the_remedy(folder: Path) -> None:
-    from nan.local.engines import EngineProblem
+    from nan.local.engines import EngineError
 
-    with pytest.raises(EngineProblem, match="ENGINE=simulator or ENGINE=vllm"):
+    with pytest.raises(EngineError, match="ENGINE=simulator or ENGINE=vllm"):
         parts.all_parts(stack_of(folder, ENGINE="llama"))
-    with pytest.raises(EngineProblem, match="not installed|needs ENGINE_MODEL"):
+    with pytest.raises(EngineError, match=r"not installed|needs ENGINE_MODEL"):
         parts.all_parts(stack_of(folder, ENGINE="vllm"))
 
 

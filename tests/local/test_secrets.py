@@ -31,7 +31,7 @@ def test_a_new_secret_is_added_and_the_old_ones_stay(tmp_path: Path) -> None:
 def test_a_broken_file_is_kept_and_the_remedy_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "secrets.json"
     file.write_text(text)
-    with pytest.raises(secrets.BrokenSecrets, match="Nothing was changed.*clean-data"):
+    with pytest.raises(secrets.SecretsError, match=r"Nothing was changed.*clean-data"):
         secrets.load_or_make(file)
     assert file.read_text() == text
 

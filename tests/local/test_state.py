@@ -76,6 +76,9 @@ def test_neither_we_nor_our_parents_are_strays(tmp_path: Path) -> None:
 
 
 def test_one_lock_for_one_folder(tmp_path: Path) -> None:
-    with state.hold_lock(tmp_path), pytest.raises(state.AlreadyRunning, match="already running"):
+    with (
+        state.hold_lock(tmp_path),
+        pytest.raises(state.AlreadyRunningError, match="already running"),
+    ):
         state.hold_lock(tmp_path)
     state.hold_lock(tmp_path).close()

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,11 @@ import psutil
 from nan.local import state
 
 from .conftest import SmallStack, alive, wait_until
+
+
+def restarted(small: SmallStack, name: str, times: int) -> bool:
+    part = small.part(name)
+    return (part["state"], part["restarts"]) == ("ready", times)
 
 
 def test_starts_in_order_and_stops_in_reverse(small: SmallStack) -> None:
@@ -33,12 +39,7 @@ def test_a_part_that_dies_is_started_again_with_growing_pauses(small: SmallStack
     for number in (1, 2):
         before = small.part("second")["pid"]
         os.kill(before, signal.SIGKILL)
-        wait_until(
-            lambda: (
-                small.part("second")["state"] == "ready"
-                and small.part("second")["restarts"] == number
-            )  # noqa: B023
-        )
+        wait_until(partial(restarted, small, "second", number))
         assert small.part("second")["pid"] != before
     assert "second * ended (by SIGKILL); starts again in 0.5 s" in small.printed
     assert "second * ended (by SIGKILL); starts again in 1 s" in small.printed
