@@ -1,12 +1,145 @@
-"""How allauth's accounts behave here."""
+"""How allauth's accounts behave here: one person per address, no hints about who has an account.
+
+Every mail goes through the outbox; links are made there from SITE_URL, so that the Host header of
+whoever caused the mail has no say in them.
+"""
+
+from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress, EmailConfirmationHMAC
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.core.ratelimit import respond_429
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
+from django.contrib.auth.hashers import make_password
+from django.db import IntegrityError, transaction
+from django.forms import BaseForm
+from django.http import HttpRequest
+from django.utils import translation
+
+from members import mails, membership
+from members.models import User
+
+SECURITY_NOTICES = {
+    "account/email/password_changed": "password_changed",
+    "account/email/password_reset": "password_changed",
+    "account/email/password_set": "password_changed",
+    "account/email/email_changed": "email_changed",
+    "account/email/email_deleted": "email_changed",
+    "socialaccount/email/account_connected": "github_connected",
+    "socialaccount/email/account_disconnected": "github_disconnected",
+    "mfa/email/totp_activated": "totp_on",
+    "mfa/email/totp_deactivated": "totp_off",
+    "mfa/email/webauthn_added": "passkey_added",
+    "mfa/email/webauthn_removed": "passkey_removed",
+    "mfa/email/recovery_codes_generated": "recovery_codes",
+}
+"""allauth's notices that we send; each has a sentence in emails/security."""
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    pass
+    def save_user(
+        self, request: HttpRequest, user: User, form: BaseForm, commit: bool = True
+    ) -> User:
+        user.language = translation.get_language() or ""
+        try:
+            with transaction.atomic():
+                return super().save_user(request, user, form, commit)
+        except IntegrityError:  # the same address a moment ago: answer as for any known address
+            raise ImmediateHttpResponse(
+                self.respond_email_verification_sent(request, None)
+            ) from None
+
+    # -- mails: the row only; what is said, and every link, is made by the worker ----------------
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Every mail of allauth's that has no function of its own below is a security notice."""
+        what, user = SECURITY_NOTICES.get(template_prefix), context.get("user")
+        if what and user:
+            mails.security(user, what=what, to=email)
+
+    def send_notification_mail(
+        self,
+        template_prefix: str,
+        user: User,
+        context: dict[str, Any] | None = None,
+        email: str | None = None,
+    ) -> None:
+        """allauth adds the reader's address and browser here; we neither send nor store them."""
+        self.send_mail(template_prefix, email or user.email, {"user": user})
+
+    def send_confirmation_mail(
+        self, request: HttpRequest, emailconfirmation: EmailConfirmationHMAC, signup: bool
+    ) -> None:
+        mails.confirm(emailconfirmation.email_address)
+
+    def send_account_already_exists_mail(self, email: str) -> None:
+        make_password("as long as a new account's")  # the same work, so the same time
+        user = User.objects.filter(email=email.lower()).first()
+        if user:
+            mails.account_exists(user)
+
+    def send_password_reset_mail(self, user: User, email: str, context: dict[str, Any]) -> None:
+        """Only to the account's own address: never to one she typed but has not confirmed."""
+        if user.email == email.lower():
+            mails.reset_password(user)
+
+    # -- rate limits -----------------------------------------------------------------------------
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Failed sign-ins are counted for an account *and* where they come from.
+
+        So nobody can lock an owner out from somewhere else (docs/decisions.md).
+        """
+        account = str(credentials.get("email", "")).lower()
+        return f"{account}:{self.get_client_ip(request)}"
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        try:
+            super().pre_authenticate(request, **credentials)
+        except Exception as refusal:
+            if getattr(refusal, "code", "") == "too_many_login_attempts":
+                raise ImmediateHttpResponse(respond_429(request)) from None
+            raise
+
+    # -- confirmation ----------------------------------------------------------------------------
+    def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
+        release_address(email_address.email, keep=email_address.user)
+        confirmed: bool = super().confirm_email(request, email_address)
+        if confirmed:
+            membership.activate(users=[email_address.user_id])
+        return confirmed
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
-    pass
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """The owner of an address arrives with proof: whoever took it without proof has to go.
+
+        An account whose owner *has* proved the address is never merged: GitHub sign-in is added
+        to it from her account page, while signed in.
+        """
+        if sociallogin.is_existing:
+            return
+        for address in sociallogin.email_addresses:
+            if address.verified:
+                release_address(address.email)
+
+    def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: Any) -> User:
+        user: User = super().populate_user(request, sociallogin, data)
+        user.name = str(data.get("name") or "")[: User._meta.get_field("name").max_length]
+        user.language = translation.get_language() or ""
+        return user
+
+
+def release_address(email: str, *, keep: User | None = None) -> None:
+    """Deletes accounts that hold this address without ever having confirmed any.
+
+    Nobody but the person who typed the address can have used such an account, and it can't even be
+    signed in to; its password dies with it.
+    """
+    EmailAddress.objects.filter(email__iexact=email, verified=False).exclude(user=keep).exclude(
+        user__email__iexact=email
+    ).delete()
+    squatters = User.objects.filter(email__iexact=email, is_staff=False, applications=None)
+    if keep:
+        squatters = squatters.exclude(pk=keep.pk)
+    squatters.exclude(emailaddress__verified=True).delete()

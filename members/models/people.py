@@ -1,12 +1,13 @@
-"""The person. Her application and membership follow; her keys are rows of `inference`."""
+"""The person who signs in. Her keys are rows of `inference`."""
 
 import uuid
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
+from django.contrib.postgres.indexes import OpClass
 from django.db import models
-from django.db.models.functions import Lower
+from django.db.models.functions import Lower, Upper
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -51,6 +52,15 @@ class User(AbstractBaseUser, PermissionsMixin):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(Lower("email"), name="one_person_per_email"),
         ]
+        indexes: ClassVar[list[models.Index]] = [
+            # For the staff's search by the beginning of an address or a name.
+            models.Index(
+                OpClass(Upper("email"), name="text_pattern_ops"), name="people_by_email_prefix"
+            ),
+            models.Index(
+                OpClass(Upper("name"), name="text_pattern_ops"), name="people_by_name_prefix"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.email
@@ -58,3 +68,13 @@ class User(AbstractBaseUser, PermissionsMixin):
     def get_session_auth_hash(self) -> str:
         """Raising `session_epoch` ends every session of this person at its next request."""
         return f"{super().get_session_auth_hash()}.{self.session_epoch}"
+
+    @property
+    def is_member(self) -> bool:
+        """The one answer to "may she have keys and votes?": in, not suspended, not left."""
+        membership = getattr(self, "membership", None)
+        return bool(self.is_active and membership and membership.is_active)
+
+    @property
+    def call_name(self) -> str:
+        return self.name or self.email

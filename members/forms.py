@@ -1,0 +1,118 @@
+"""Forms of a person: her application and her account."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+from members.models import Application, Decision, User
+
+
+class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
+    builds = forms.CharField(
+        label=_("What do you build?"),
+        help_text=_("A few sentences: what it is, and what you would use open models for."),
+        max_length=2000,
+        min_length=20,
+        widget=forms.Textarea(attrs={"rows": 6}),
+    )
+    clients = forms.MultipleChoiceField(
+        label=_("Which clients do you use?"),
+        choices=Application.Client.choices,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    other_client = forms.CharField(label=_("Another client"), max_length=100, required=False)
+    tokens_per_day = forms.ChoiceField(
+        label=_("Roughly how many tokens a day?"),
+        help_text=_("In and out together. An estimate is fine; it helps us to plan servers."),
+        choices=Application.Tokens.choices,
+    )
+    referred_by = forms.CharField(
+        label=_("Who sent you?"),
+        help_text=_("A member, a friend, a page. You may leave this empty."),
+        max_length=120,
+        required=False,
+    )
+
+    class Meta:
+        model = Application
+        fields: ClassVar[list[str]] = [
+            "builds",
+            "clients",
+            "other_client",
+            "tokens_per_day",
+            "referred_by",
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        answers = super().clean() or self.cleaned_data
+        if "other" in answers.get("clients", []) and not answers.get("other_client"):
+            self.add_error("other_client", _("Which one?"))
+        return answers
+
+
+class AnswerForm(forms.Form):
+    answer = forms.CharField(
+        label=_("Your answer"), max_length=2000, widget=forms.Textarea(attrs={"rows": 5})
+    )
+
+
+class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+    language = forms.ChoiceField(
+        label=_("Language"),
+        help_text=_("Of the pages and of the mails to you."),
+        choices=settings.LANGUAGES,
+    )
+
+    class Meta:
+        model = User
+        fields: ClassVar[list[str]] = ["name", "language"]
+
+
+class LeaveForm(forms.Form):
+    """She types her address: nobody leaves by one wrong click."""
+
+    email = forms.CharField(
+        label=_("Your e-mail address"),
+        help_text=_("Type it, so that we know you mean it."),
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+
+    def clean_email(self) -> str:
+        email = str(self.cleaned_data["email"])
+        if email.strip().lower() != self.user.email.lower():
+            raise forms.ValidationError(_("This is not the address of your account."))
+        return email
+
+
+class RejectForm(forms.Form):
+    reason_code = forms.ChoiceField(label=_("Reason"), choices=Decision.Reason.choices)
+    reason = forms.CharField(
+        label=_("In your own words"),
+        help_text=_("Replaces the sentence above. She reads it."),
+        max_length=1000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(label=_("Reason"), max_length=160)
+
+
+class LimitsForm(ReasonForm):
+    """Empty means what every member gets."""
+
+    rpm = forms.IntegerField(
+        label=_("Requests a minute"), min_value=1, max_value=10_000, required=False
+    )
+    parallel = forms.IntegerField(
+        label=_("In parallel"), min_value=1, max_value=100, required=False
+    )
+    field_order: ClassVar[list[str]] = ["rpm", "parallel", "reason"]

@@ -1,0 +1,148 @@
+"""One function for each mail: it puts a row into the outbox, and nothing else.
+
+Called inside the transaction of what the mail tells about, so that both happen or neither. `dedupe`
+says what makes two requests the same mail; Postgres keeps one row for each.
+"""
+
+import time
+from collections.abc import Iterable
+from datetime import datetime
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.utils import timezone, translation
+
+from members.models import Decision, Mail, Membership, User
+from nan.celery import enqueue
+
+SAME_MAIL_SECONDS = 180
+"""A stranger who presses *send again* causes at most one mail to an address in this time…"""
+MAILS_PER_DAY = 10
+"""…and at most so many of one kind in a day."""
+
+Kind = Mail.Kind
+
+
+def language_of(user: User | None) -> str:
+    return (user and user.language) or translation.get_language() or settings.LANGUAGE_CODE
+
+
+def _row(
+    kind: str, *, user: User, dedupe: str, due_at: datetime | None = None, **params: object
+) -> Mail:
+    return Mail(
+        kind=kind,
+        user=user,
+        to=user.email,
+        language=language_of(user),
+        dedupe=dedupe,
+        due_at=due_at or timezone.now(),
+        params=params,
+    )
+
+
+def _put(rows: Iterable[Mail]) -> None:
+    """Inserts what is not there yet and asks a worker to send at once what is due."""
+    from members.tasks import send_mail
+
+    rows = list(rows)
+    Mail.objects.bulk_create(rows, ignore_conflicts=True)
+    now = timezone.now()
+    due = [row.message_id for row in rows if row.due_at <= now]
+    for message_id in due[:50]:  # more than that is the sweep's work
+        enqueue(send_mail, str(message_id))
+
+
+def _put_limited(row: Mail) -> None:
+    """For mails that anybody can cause by typing an address."""
+    day_ago = timezone.now() - timezone.timedelta(days=1)
+    sent = Mail.objects.filter(to=row.to, kind=row.kind, created_at__gt=day_ago).count()
+    if sent < MAILS_PER_DAY:
+        _put([row])
+
+
+def _window() -> int:
+    return int(time.time() // SAME_MAIL_SECONDS)
+
+
+def confirm(address: EmailAddress) -> None:
+    row = _row(
+        Kind.CONFIRM,
+        user=address.user,
+        dedupe=f"confirm:{address.pk}:{_window()}",
+        address=address.pk,
+    )
+    row.to = address.email
+    _put_limited(row)
+
+
+def account_exists(user: User) -> None:
+    """Someone tried to sign up with an address that has an account; only its owner is told."""
+    _put_limited(_row(Kind.ACCOUNT_EXISTS, user=user, dedupe=f"exists:{user.pk}:{_window()}"))
+
+
+def reset_password(user: User) -> None:
+    _put_limited(_row(Kind.RESET, user=user, dedupe=f"reset:{user.pk}:{_window()}"))
+
+
+def security(user: User, *, what: str, to: str) -> None:
+    """`what` is the name of a change that the template has a sentence for."""
+    row = _row(
+        Kind.SECURITY, user=user, dedupe=f"security:{user.pk}:{what}:{time.time_ns()}", what=what
+    )
+    row.to = to
+    _put([row])
+
+
+def welcome(memberships: Iterable[Membership], *, due_at: dict[int, datetime]) -> None:
+    """`due_at` by user id: the end of the time in which the approval can be undone."""
+    _put(
+        _row(
+            Kind.WELCOME,
+            user=membership.user,
+            dedupe=f"welcome:{membership.pk}",
+            due_at=due_at.get(membership.user_id or 0),
+        )
+        for membership in memberships
+        if membership.user
+    )
+
+
+def place_ready(decisions: Iterable[Decision]) -> None:
+    """Approved before her address was confirmed."""
+    _put(_decided(Kind.PLACE_READY, decision) for decision in decisions)
+
+
+def rejected(decisions: Iterable[Decision]) -> None:
+    _put(_decided(Kind.REJECTED, decision) for decision in decisions)
+
+
+def question(decision: Decision) -> None:
+    row = _decided(Kind.QUESTION, decision)
+    row.due_at = decision.at
+    _put([row])
+
+
+def _decided(kind: str, decision: Decision) -> Mail:
+    return _row(
+        kind,
+        user=decision.application.user,
+        dedupe=f"{kind}:{decision.pk}",
+        due_at=decision.final_at,
+        decision=decision.pk,
+    )
+
+
+def suspended(user: User, *, event: int, reason: str) -> None:
+    _put([_row(Kind.SUSPENDED, user=user, dedupe=f"suspended:{event}", reason=reason)])
+
+
+def reinstated(user: User, *, event: int) -> None:
+    _put([_row(Kind.REINSTATED, user=user, dedupe=f"reinstated:{event}")])
+
+
+def cancel(*, users: Iterable[int], kinds: Iterable[str]) -> int:
+    """Takes back what has not gone out yet."""
+    return Mail.objects.filter(
+        user_id__in=list(users), kind__in=list(kinds), state=Mail.State.DUE
+    ).update(state=Mail.State.CANCELLED)

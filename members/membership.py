@@ -1,0 +1,228 @@
+"""Being in: begins when both approved and confirmed, may be suspended, ends when she leaves."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import structlog
+from allauth.account.models import EmailAddress
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.utils import timezone
+
+from inference import keys
+from members import mails, seats
+from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
+
+log = structlog.get_logger(__name__)
+
+Event = MembershipEvent.Action
+ERASE_BATCH = 50
+
+
+class NotPossible(Exception):
+    """The membership is not in a state for this; the message says in which one it is."""
+
+
+# -- Beginning --------------------------------------------------------------------------------
+@transaction.atomic
+def activate(*, users: Iterable[int]) -> list[Membership]:
+    """Makes members of those of `users` who are approved and confirmed; repeating it adds nothing.
+
+    Called both after an approval and after a confirmation. Locking the person's applications in
+    both makes the later of two simultaneous calls see what the earlier one committed.
+    """
+    users = list(users)
+    locked = Application.objects.filter(user_id__in=users).order_by("pk").select_for_update()
+    approved = {row.user_id for row in locked if row.state == Application.State.APPROVED}
+    ready = _confirmed(approved)
+    ready -= set(Membership.objects.filter(user_id__in=ready).values_list("user_id", flat=True))
+    if not ready:
+        return []
+    people = User.objects.filter(pk__in=ready, is_active=True).order_by("pk")
+    memberships = Membership.objects.bulk_create([Membership(user=user) for user in people])
+    _note(Event.ACTIVATED, users=[membership.user_id for membership in memberships])
+    mails.cancel(users=ready, kinds=[Mail.Kind.PLACE_READY])
+    mails.welcome(memberships, due_at=_final_at(ready))
+    transaction.on_commit(seats.changed)
+    return memberships
+
+
+def _confirmed(users: Iterable[int]) -> set[int]:
+    addresses = EmailAddress.objects.filter(user_id__in=users, verified=True)
+    return set(addresses.values_list("user_id", flat=True))
+
+
+def _final_at(users: Iterable[int]) -> dict[int, datetime]:
+    """When the approvals of these people can't be undone any more."""
+    decisions = Decision.objects.filter(
+        application__user_id__in=users,
+        application__state=Application.State.APPROVED,
+        action=Decision.Action.APPROVE,
+        undone_at=None,
+    )
+    return dict(decisions.order_by("pk").values_list("application__user_id", "final_at"))
+
+
+def activate_confirmed() -> list[Membership]:
+    """The sweep: approved people whose confirmation came on a way that did not tell us."""
+    verified = EmailAddress.objects.filter(user_id=OuterRef("user_id"), verified=True)
+    missed = Application.objects.filter(
+        Exists(verified),
+        state=Application.State.APPROVED,
+        user__membership=None,
+        user__is_active=True,
+    )
+    users = list(missed.values_list("user_id", flat=True)[:200])
+    return activate(users=users) if users else []
+
+
+def take_back(*, users: Iterable[int], actor: User, reason: str) -> None:
+    """Undoes an approval within its time: no membership, no key, no welcome. In a transaction."""
+    users = list(users)
+    mails.cancel(users=users, kinds=[Mail.Kind.WELCOME, Mail.Kind.PLACE_READY])
+    memberships = Membership.objects.filter(user_id__in=users).select_related("user")
+    for membership in memberships:
+        keys.remove_all(user=membership.user, actor=actor, reason=reason)
+    _note(Event.TAKEN_BACK, users=[m.user_id for m in memberships], actor=actor)
+    memberships.delete()
+    transaction.on_commit(seats.changed)
+
+
+# -- Suspension -------------------------------------------------------------------------------
+@transaction.atomic
+def suspend(*, membership: Membership, actor: User, reason: str) -> Membership:
+    """Ends her sessions and holds her key; the gateway follows within its minute."""
+    if not reason.strip():
+        raise NotPossible("A suspension needs a reason.")
+    _move(membership, Membership.State.ACTIVE, Membership.State.SUSPENDED)
+    user = _person(membership)
+    shut_out(user)
+    keys.hold(user=user, actor=actor, reason=reason)
+    event = _note(Event.SUSPENDED, users=[user.pk], actor=actor, reason=reason)[0]
+    mails.suspended(user, event=event.pk, reason=reason)
+    return membership
+
+
+@transaction.atomic
+def reinstate(*, membership: Membership, actor: User) -> Membership:
+    _move(membership, Membership.State.SUSPENDED, Membership.State.ACTIVE)
+    user = _person(membership)
+    User.objects.filter(pk=user.pk).update(is_active=True)
+    user.is_active = True
+    keys.release(user=user, actor=actor)
+    event = _note(Event.REINSTATED, users=[user.pk], actor=actor)[0]
+    mails.reinstated(user, event=event.pk)
+    return membership
+
+
+def shut_out(user: User) -> None:
+    """No way in: every session ends now, and a new sign-in is refused."""
+    User.objects.filter(pk=user.pk).update(is_active=False, session_epoch=F("session_epoch") + 1)
+    user.is_active = False
+    sessions = UserSession.objects.filter(user=user)
+    Session.objects.filter(session_key__in=sessions.values("session_key")).delete()
+    sessions.delete()
+
+
+@transaction.atomic
+def set_limits(
+    *, membership: Membership, rpm: int | None, parallel: int | None, actor: User, reason: str
+) -> Membership:
+    if not reason.strip():
+        raise NotPossible("Changed limits need a reason.")
+    user = _person(membership)
+    keys.set_limits(user=user, rpm=rpm, parallel=parallel, actor=actor, reason=reason)
+    _note(
+        Event.LIMITS,
+        users=[user.pk],
+        actor=actor,
+        reason=f"{rpm or '·'}/{parallel or '·'}: {reason}",
+    )
+    return membership
+
+
+# -- Leaving ----------------------------------------------------------------------------------
+@transaction.atomic
+def leave(*, user: User, actor: User) -> Membership | None:
+    """Erases what we hold about her and starts the removal of her keys.
+
+    Returns the membership, which keeps a nameless person until the gateway has confirmed; None for
+    someone who never was a member, of whom nothing is left at once.
+    """
+    membership = Membership.objects.filter(user=user).select_for_update().first()
+    shut_out(user)
+    keys.remove_all(user=user, actor=actor, reason="left")
+    _forget_person(user)
+    if membership is None:
+        if not keys.pending_at_gateway(user):
+            user.delete()
+        return None
+    membership.state = Membership.State.LEFT
+    membership.left_at = timezone.now()
+    membership.save(update_fields=["state", "left_at"])
+    _note(Event.LEFT, users=[user.pk])
+    transaction.on_commit(seats.changed)
+    return membership
+
+
+def _forget_person(user: User) -> None:
+    """Everything personal goes now; a row without a name stays as the owner of keys in removal."""
+    user.applications.all().delete()
+    user.mails.all().delete()
+    user.socialaccount_set.all().delete()
+    user.authenticator_set.all().delete()
+    user.emailaddress_set.all().delete()
+    user.membership_events.update(reason="")
+    user.email = f"left-{user.public_id}@invalid"
+    user.name, user.language = "", ""
+    user.is_staff = user.is_superuser = False
+    user.last_login = None
+    user.set_unusable_password()
+    user.save()
+
+
+def erase_left() -> int:
+    """The sweep: deletes the nameless people whose keys the gateway has confirmed as gone."""
+    gone = [user for user in _left()[:ERASE_BATCH] if not keys.pending_at_gateway(user)]
+    for user in gone:
+        user.delete()
+        log.info("person_erased")
+    return len(gone)
+
+
+def _left() -> QuerySet[User]:
+    return User.objects.filter(
+        is_active=False, email__startswith="left-", email__endswith="@invalid"
+    )
+
+
+def is_pending(membership: Membership) -> bool:
+    """Has the gateway yet to confirm what was done to this member?"""
+    return bool(membership.user and keys.pending_at_gateway(membership.user))
+
+
+# -- Small parts ------------------------------------------------------------------------------
+def _move(membership: Membership, origin: str, target: str) -> None:
+    moved = Membership.objects.filter(pk=membership.pk, state=origin).update(state=target)
+    membership.refresh_from_db()
+    if not moved:
+        raise NotPossible(f"This membership is {membership.get_state_display()}.")
+
+
+def _person(membership: Membership) -> User:
+    if membership.user is None:
+        raise NotPossible("This person has left.")
+    return membership.user
+
+
+def _note(
+    action: str, *, users: Iterable[int | None], actor: User | None = None, reason: str = ""
+) -> list[MembershipEvent]:
+    return MembershipEvent.objects.bulk_create(
+        [
+            MembershipEvent(action=action, user_id=user, actor=actor, reason=reason[:500])
+            for user in users
+        ]
+    )

@@ -1,0 +1,239 @@
+"""Sending what is in the outbox: at most once, whatever happens.
+
+A mail that the server may or may not have accepted is never sent again by itself: it becomes
+`unsure`, and an admin decides.
+"""
+
+import smtplib
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+from allauth.account.forms import default_token_generator
+from allauth.account.models import EmailAddress, EmailConfirmationHMAC
+from allauth.account.utils import user_pk_to_url_str
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.db.models import F, QuerySet
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone, translation
+
+from members.models import Decision, Mail
+
+log = structlog.get_logger(__name__)
+
+SEND_SECONDS = 120
+"""Longer than any attempt takes: a row in `sending` for more than this has lost its worker."""
+SWEEP_SECONDS = 20
+KEEP_DAYS = 90
+BACK_OFF_SECONDS = (30, 60, 120, 300, 900, 1800, 3600)
+
+
+class Obsolete(Exception):
+    """What the mail would say is no longer true."""
+
+
+class Unreachable(Exception):
+    """The server could not be reached; nothing was handed over."""
+
+
+# -- What each mail needs beyond its row; links are made here and kept nowhere ----------------
+def _link(name: str, *args: Any) -> str:
+    return settings.SITE_URL + reverse(name, args=args)
+
+
+def _confirm(mail: Mail) -> dict[str, Any]:
+    address = EmailAddress.objects.filter(pk=mail.params["address"], verified=False).first()
+    if address is None:
+        raise Obsolete
+    return {"link": _link("account_confirm_email", EmailConfirmationHMAC(address).key)}
+
+
+def _place_ready(mail: Mail) -> dict[str, Any]:
+    address = EmailAddress.objects.filter(user_id=mail.user_id, verified=False).first()
+    if address is None:
+        raise Obsolete
+    return {"link": _link("account_confirm_email", EmailConfirmationHMAC(address).key)}
+
+
+def _reset(mail: Mail) -> dict[str, Any]:
+    user = mail.user
+    if user is None or not user.is_active:
+        raise Obsolete
+    uid, key = user_pk_to_url_str(user), default_token_generator.make_token(user)
+    path = reverse("account_reset_password_from_key", kwargs={"uidb36": "U", "key": "K"})
+    return {"link": settings.SITE_URL + path.replace("U-K", f"{uid}-{key}")}
+
+
+def _account_exists(mail: Mail) -> dict[str, Any]:
+    return {"login": _link("account_login"), "link": _link("account_reset_password")}
+
+
+def _decided(mail: Mail) -> dict[str, Any]:
+    decision = Decision.objects.select_related("application").get(pk=mail.params["decision"])
+    if decision.undone_at:
+        raise Obsolete
+    return {"decision": decision, "link": _link("waitlist")}
+
+
+def _reason(mail: Mail) -> dict[str, Any]:
+    return {"reason": mail.params.get("reason", ""), "link": _link("home")}
+
+
+def _security(mail: Mail) -> dict[str, Any]:
+    return {"what": mail.params["what"], "link": _link("account_reset_password")}
+
+
+CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
+    Mail.Kind.CONFIRM: _confirm,
+    Mail.Kind.ACCOUNT_EXISTS: _account_exists,
+    Mail.Kind.RESET: _reset,
+    Mail.Kind.SECURITY: _security,
+    Mail.Kind.WELCOME: lambda mail: {"link": _link("home")},
+    Mail.Kind.PLACE_READY: _place_ready,
+    Mail.Kind.REJECTED: _decided,
+    Mail.Kind.QUESTION: _decided,
+    Mail.Kind.SUSPENDED: _reason,
+    Mail.Kind.REINSTATED: _reason,
+}
+
+
+def compose(mail: Mail) -> EmailMultiAlternatives:
+    """Writes the mail in its language. Raises Obsolete when it should not go out any more."""
+    with translation.override(mail.language or settings.LANGUAGE_CODE):
+        context = {
+            "mail": mail,
+            "user": mail.user,
+            "SITE_URL": settings.SITE_URL,
+            "CONTACT_EMAIL": settings.CONTACT_EMAIL,
+            **CONTEXT[mail.kind](mail),
+        }
+        subject, text, html = (
+            render_to_string(f"emails/{mail.kind}.{part}", context).strip()
+            for part in ("subject.txt", "txt", "html")
+        )
+    host = urlsplit(settings.SITE_URL).hostname or "localhost"
+    message = EmailMultiAlternatives(
+        " ".join(subject.split()),
+        text + "\n",
+        to=[mail.to],
+        headers={"Message-ID": f"<{mail.message_id}@{host}>", "Auto-Submitted": "auto-generated"},
+    )
+    message.attach_alternative(html, "text/html")
+    return message
+
+
+# -- Sending ----------------------------------------------------------------------------------
+def send(mail: Mail) -> Mail:
+    """Sends one due mail, if nobody else is doing it; returns the row with its outcome."""
+    now = timezone.now()
+    claimed = Mail.objects.filter(pk=mail.pk, state=Mail.State.DUE, due_at__lte=now).update(
+        state=Mail.State.SENDING, claimed_at=now, attempts=F("attempts") + 1
+    )
+    if claimed:
+        _finish(mail, **_attempt(mail))
+    mail.refresh_from_db()
+    return mail
+
+
+def _attempt(mail: Mail) -> dict[str, Any]:
+    """Hands the mail to the server; returns the fields that record the outcome."""
+    try:
+        message = compose(mail)
+    except Obsolete:
+        return {"state": Mail.State.CANCELLED}
+    except Exception:
+        log.exception("mail_broken", mail=str(mail.message_id), kind=mail.kind)
+        return {"state": Mail.State.FAILED, "error": "broken"}
+    try:
+        _hand_over(message)
+    except Unreachable:
+        return _again(mail, "unreachable")
+    except smtplib.SMTPResponseException as refusal:
+        return _refused(mail, refusal.smtp_code)
+    except smtplib.SMTPRecipientsRefused as refusal:
+        return _refused(mail, min(code for code, _text in refusal.recipients.values()))
+    except (smtplib.SMTPException, OSError) as error:
+        log.warning("mail_unsure", mail=str(mail.message_id), error=type(error).__name__)
+        return {"state": Mail.State.UNSURE, "error": "interrupted"}
+    return {"state": Mail.State.SENT, "sent_at": timezone.now(), "error": ""}
+
+
+def _hand_over(message: EmailMultiAlternatives) -> None:
+    """Connecting is apart from sending: a failure before the first command is no doubt at all."""
+    connection = get_connection()
+    try:
+        connection.open()
+    except (smtplib.SMTPException, OSError) as error:
+        log.warning("mail_server_unreachable", error=type(error).__name__)
+        raise Unreachable from error
+    try:
+        connection.send_messages([message])
+    finally:
+        connection.close()
+
+
+def _refused(mail: Mail, code: int) -> dict[str, Any]:
+    if 400 <= code < 500:
+        return _again(mail, "later")
+    log.warning("mail_refused", mail=str(mail.message_id), code=code)
+    return {"state": Mail.State.FAILED, "error": "refused"}
+
+
+def _again(mail: Mail, error: str) -> dict[str, Any]:
+    wait = BACK_OFF_SECONDS[min(mail.attempts, len(BACK_OFF_SECONDS) - 1)]
+    due_at = timezone.now() + timedelta(seconds=wait)
+    return {"state": Mail.State.DUE, "error": error, "due_at": due_at}
+
+
+def _finish(mail: Mail, **outcome: Any) -> None:
+    Mail.objects.filter(pk=mail.pk, state=Mail.State.SENDING).update(**outcome)
+
+
+# -- The sweep, and what admins can do --------------------------------------------------------
+def send_due(*, seconds: float = SWEEP_SECONDS) -> int:
+    """Sends what is due, oldest first, for at most `seconds`; stops when the server is away."""
+    mark_interrupted()
+    deadline = time.monotonic() + seconds
+    sent = 0
+    while time.monotonic() < deadline:
+        mail = _next_due()
+        if mail is None:
+            break
+        mail = send(mail)
+        sent += mail.state == Mail.State.SENT
+        if mail.error == "unreachable":
+            break
+    return sent
+
+
+def _next_due() -> Mail | None:
+    due = Mail.objects.filter(state=Mail.State.DUE, due_at__lte=timezone.now())
+    return due.select_related("user").order_by("due_at").first()
+
+
+def mark_interrupted() -> int:
+    """A worker died between taking a mail and noting the outcome: nobody knows if it went out."""
+    lost = timezone.now() - timedelta(seconds=SEND_SECONDS)
+    return Mail.objects.filter(state=Mail.State.SENDING, claimed_at__lt=lost).update(
+        state=Mail.State.UNSURE, error="interrupted"
+    )
+
+
+def forget_old() -> int:
+    """Addresses and texts are not kept longer than needed to answer "did you write to me?"."""
+    old = timezone.now() - timedelta(days=KEEP_DAYS)
+    finished = [Mail.State.SENT, Mail.State.CANCELLED, Mail.State.FAILED]
+    return Mail.objects.filter(state__in=finished, created_at__lt=old).delete()[0]
+
+
+def retry(mails: QuerySet[Mail]) -> int:
+    """An admin sends again what failed, is unsure, or waits for its next attempt."""
+    again = [Mail.State.FAILED, Mail.State.UNSURE, Mail.State.DUE]
+    return mails.filter(state__in=again).update(
+        state=Mail.State.DUE, due_at=timezone.now(), error="", attempts=0
+    )

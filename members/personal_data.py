@@ -1,0 +1,68 @@
+"""What we hold about a person, for herself."""
+
+from typing import Any
+
+from allauth.usersessions.models import UserSession
+from django.db.models import Model, QuerySet
+
+from inference.models import Key
+from members.models import Decision, User
+
+
+def export(*, user: User) -> dict[str, Any]:
+    """Everything that names her, ready for JSON. Secrets (password, second factors) are not shown."""
+    return {
+        "account": _fields(
+            user, "public_id", "email", "name", "language", "date_joined", "last_login"
+        ),
+        "addresses": _rows(user.emailaddress_set.all(), "email", "verified", "primary"),
+        "github": _rows(
+            user.socialaccount_set.all(), "provider", "uid", "extra_data", "date_joined"
+        ),
+        "second_factors": _rows(user.authenticator_set.all(), "type", "created_at", "last_used_at"),
+        "sessions": _rows(
+            UserSession.objects.filter(user=user), "created_at", "ip", "last_seen_at", "user_agent"
+        ),
+        "applications": _rows(
+            user.applications.order_by("pk"),
+            "state",
+            "builds",
+            "clients",
+            "other_client",
+            "tokens_per_day",
+            "referred_by",
+            "question",
+            "answer",
+            "applied_at",
+            "edited_at",
+        ),
+        "decisions": _rows(
+            Decision.objects.filter(application__user=user).order_by("pk"),
+            "action",
+            "reason_code",
+            "reason",
+            "at",
+            "undone_at",
+        ),
+        "membership": _fields(getattr(user, "membership", None), "state", "since"),
+        "events": _rows(user.membership_events.order_by("pk"), "action", "reason", "at"),
+        "keys": _rows(
+            Key.objects.of(user).order_by("requested_at"),
+            "hint",
+            "state",
+            "requested_at",
+            "revealed_at",
+            "deleted_at",
+            "last_used_on",
+        ),
+        "mails": _rows(user.mails.order_by("pk"), "kind", "to", "language", "state", "sent_at"),
+        "prompts_and_answers": "never stored",
+    }
+
+
+def _fields(row: Model | None, *names: str) -> dict[str, Any] | None:
+    return {name: getattr(row, name) for name in names} if row else None
+
+
+def _rows(rows: QuerySet[Any], *names: str) -> list[dict[str, Any]]:
+    return list(rows.values(*names))

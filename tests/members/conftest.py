@@ -1,0 +1,22 @@
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import Settings
+
+from tests.fakes.smtp import SmtpServer, smtp_server
+
+
+@pytest.fixture
+def mailbox(settings: Settings) -> Iterator[SmtpServer]:
+    """A real mail server; nothing is sent before `outbox.send_due` or a task does it."""
+    with smtp_server() as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        settings.EMAIL_TIMEOUT = 3
+        yield server
+
+
+@pytest.fixture
+def no_wait(settings: Settings) -> None:
+    """Decisions are final at once, so that their mails are due."""
+    settings.UNDO_SECONDS = 0
