@@ -195,7 +195,7 @@ def summary(user: Any) -> Summary:
 def pending_at_gateway(user: Any) -> bool:
     """Whether the gateway has yet to confirm something that was asked for."""
     holder = KeyHolder.objects.filter(pk=user.public_id).first()
-    return bool(holder) and _pending(holder, list(_live(holder)), timezone.now())
+    return holder is not None and _pending(holder, list(_live(holder)), timezone.now())
 
 
 def _pending(holder: KeyHolder, keys: list[Key], now: datetime) -> bool:

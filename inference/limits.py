@@ -12,7 +12,7 @@ class Limits(NamedTuple):
     def within(self, other: "Limits") -> bool:
         return self.rpm <= other.rpm and self.parallel <= other.parallel
 
-    def __add__(self, other: object) -> "Limits":  # type: ignore[override]
+    def __add__(self, other: object) -> "Limits":
         if not isinstance(other, Limits):
             return NotImplemented
         return Limits(self.rpm + other.rpm, self.parallel + other.parallel)

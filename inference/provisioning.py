@@ -86,9 +86,7 @@ class Claim:
 
     def read(self) -> None:
         self.keys = list(_keys(self.owner_ref).select_related("holder").order_by("requested_at"))
-        self.holder = (
-            self.keys[0].holder if self.keys else KeyHolder.objects.get(pk=self.owner_ref)
-        )
+        self.holder = self.keys[0].holder if self.keys else KeyHolder.objects.get(pk=self.owner_ref)
 
     def write(self, key: Key, **values: Any) -> None:
         """One row, and only while the lease is ours. Keeps `key` in step with its row."""
@@ -135,9 +133,7 @@ def _run(claim: Claim, client: Gateway) -> None:
     deadline = time.monotonic() + PASS_SECONDS
     while True:
         claim.read()
-        while step := plan.next_step(
-            claim.holder, claim.keys, timezone.now(), seen=claim.seen
-        ):
+        while step := plan.next_step(claim.holder, claim.keys, timezone.now(), seen=claim.seen):
             if time.monotonic() > deadline:
                 return claim.postpone("busy")
             _take(step, claim, client)
@@ -195,9 +191,7 @@ def _create(step: Step, claim: Claim, client: Gateway) -> None:
     next the key can be found again and removed. The value itself lives in this frame only."""
     key, new = step.key, NewKey.make()
     claim.write(key, token=new.token, hint=new.hint)
-    client.create(
-        new=new, alias=str(key.id), owner=str(claim.owner_ref), limits=step.limits
-    )
+    client.create(new=new, alias=str(key.id), owner=str(claim.owner_ref), limits=step.limits)
     # A clean answer is the gateway's word. After any trouble it has to prove that it has the key.
     troubled = claim.holder.attempts or key.doubtful_until
     if troubled and not client.accepts(new):
@@ -284,9 +278,7 @@ def _forget(step: Step, claim: Claim, client: Gateway) -> None:
 
 def _deleted(key: Key, claim: Claim) -> None:
     with transaction.atomic():
-        claim.write(
-            key, state=KeyState.DELETED, deleted_at=timezone.now(), doubtful_until=None
-        )
+        claim.write(key, state=KeyState.DELETED, deleted_at=timezone.now(), doubtful_until=None)
         _record(claim, key, "deleted")
 
 

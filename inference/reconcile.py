@@ -56,9 +56,7 @@ def _compare(
             remove(key.token, client)
     settled = [key for key in ours.values() if key.pk in _settled(began)]
     missing = [key for key in settled if key.token not in theirs]
-    differing = [
-        key for key in settled if key.token in theirs and _differs(key, theirs[key.token])
-    ]
+    differing = [key for key in settled if key.token in theirs and _differs(key, theirs[key.token])]
     _look_again([key.holder_id for key in missing + differing], missing + differing)
     return Reconciliation(
         at=began,

@@ -32,7 +32,7 @@ class WrongBrowser(Exception):
 @cache
 def _redis() -> "redis.Redis":
     return redis.Redis.from_url(
-        settings.CACHES["default"]["LOCATION"], socket_connect_timeout=1, socket_timeout=2
+        str(settings.CACHES["default"]["LOCATION"]), socket_connect_timeout=1, socket_timeout=2
     )
 
 
@@ -41,7 +41,7 @@ def _name(key_id: UUID, token: str) -> str:
     return f"reveal:{key_id}:{token[:16]}"
 
 
-def leave(key_id: UUID, token: str, value: str, public_key: bytes) -> None:
+def leave(key_id: UUID, token: str, value: str, public_key: bytes | memoryview) -> None:
     sealed = SealedBox(PublicKey(bytes(public_key))).encrypt(value.encode())
     try:
         _redis().set(_name(key_id, token), sealed, ex=settings.REVEAL_SECONDS)
