@@ -5,3 +5,8 @@ from django.utils.translation import gettext_lazy as _
 class InferenceConfig(AppConfig):
     name = "inference"
     verbose_name = _("Inference")
+
+    def ready(self) -> None:
+        from inference import metrics
+
+        metrics.register()

@@ -1,0 +1,74 @@
+"""What Prometheus may know of keys: counts from rows, no person and no key in a label."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.db.models import Count
+from django.utils import timezone
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import REGISTRY, Collector
+
+from inference.models import Key, KeyHolder, KeyState, Reconciliation
+
+
+class KeyCollector(Collector):
+    """Reads the rows when it is scraped, so that every web process tells the same."""
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry would otherwise collect, and so query, while Django starts."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield _keys()
+        yield from _waiting()
+        yield from _drift()
+
+
+def register() -> None:
+    REGISTRY.register(KeyCollector())
+
+
+def _keys() -> Metric:
+    counted: dict[str, int] = dict(
+        Key.objects.live().order_by().values_list("state").annotate(n=Count("pk"))
+    )
+    family = GaugeMetricFamily("nan_keys", "Keys by state, without deleted ones.", labels=["state"])
+    for state in KeyState.values:
+        if state != KeyState.DELETED:
+            family.add_metric([state], counted.get(state, 0))
+    return family
+
+
+def _waiting() -> Iterator[Metric]:
+    """Members whose keys the gateway has yet to confirm, and for how long it failed the oldest."""
+    now = timezone.now()
+    failing = KeyHolder.objects.filter(attempts__gt=0)
+    yield GaugeMetricFamily(
+        "nan_key_holders_due",
+        "Members with a step at the gateway that is due.",
+        value=KeyHolder.objects.filter(due_at__lte=now).count(),
+    )
+    yield GaugeMetricFamily(
+        "nan_key_holders_failing",
+        "Members whose last step at the gateway failed and will be tried again.",
+        value=failing.count(),
+    )
+
+
+def _drift() -> Iterator[Metric]:
+    last: Any = Reconciliation.objects.first()
+    if last is None:
+        return
+    family = GaugeMetricFamily(
+        "nan_key_drift",
+        "Keys that differed between our rows and the gateway at the last comparison.",
+        labels=["kind"],
+    )
+    for kind in ("orphans", "spared", "missing", "differing"):
+        family.add_metric([kind], getattr(last, kind))
+    yield family
+    yield GaugeMetricFamily(
+        "nan_key_reconciled_timestamp_seconds",
+        "When our rows and the gateway were last compared.",
+        value=last.at.timestamp(),
+    )
