@@ -14,7 +14,7 @@ from functools import wraps
 from pathlib import Path
 
 from csp.constants import NONE, SELF
-from csp.decorators import csp_replace, csp_update
+from csp.decorators import csp, csp_update
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
@@ -138,7 +138,7 @@ def mail_page(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "devmail/mail.html", {"mail": find(name)})
 
 
-@csp_replace(HTML_POLICY)
+@csp(HTML_POLICY)
 @xframe_options_sameorigin
 @local_only
 def mail_html(request: HttpRequest, name: str) -> HttpResponse:
