@@ -39,6 +39,7 @@ local OWN = {
   length_required = { 411, "Send the body with one Content-Length header (no chunked encoding)." },
   request_too_large = { 413, "The request body is larger than 32 MiB. Send less context or "
     .. "smaller files." },
+  internal_error = { 500, "The edge failed on this request. Try again." },
   bad_gateway = { 502, "The gateway failed before it answered. Your request may have run; "
     .. "try again." },
   service_unavailable = { 503, "The API is not available at the moment. Nothing was run; try "

@@ -26,18 +26,6 @@ SOURCE = Path(__file__).resolve().parents[2] / "deploy" / "haproxy"
 OLDEST_SYSTEM_VERSION = (2, 8)
 SLOT01_PLACES = 8
 
-# HAProxy answers these before it has read the path, so they can't follow the dialect.
-API_PARSE_ERRORS = {
-    400: ("Bad Request", "This request is not valid HTTP.", "invalid_request_error", "bad_request"),
-    408: (
-        "Request Timeout",
-        "The request did not arrive in time. Try again.",
-        "invalid_request_error",
-        "request_timeout",
-    ),
-    500: ("Internal Server Error", "The edge failed. Try again.", "server_error", "internal_error"),
-}
-
 
 class EdgeError(Exception):
     """The edge can't be set up; the text says what to do."""
@@ -223,12 +211,6 @@ def _site_pages() -> dict[int, str]:
     return pages
 
 
-def _api_parse_error(status: int) -> str:
-    reason, message, kind, code = API_PARSE_ERRORS[status]
-    body = f'{{"error":{{"message":"{message}","type":"{kind}","param":null,"code":"{code}"}}}}'
-    return _raw_answer(status, reason, "application/json", body, 2 if status == 500 else 0)
-
-
 def _raw_answer(status: int, reason: str, content_type: str, body: str, retry_after: int) -> str:
     head = [
         f"HTTP/1.1 {status} {reason}",
@@ -247,7 +229,6 @@ def render(settings: EdgeSettings) -> dict[str, str]:
     config = _Template((SOURCE / "haproxy.cfg").read_text(encoding="utf-8"))
     pages = _site_pages()
     files = {f"errors/site-{status}.http": answer for status, answer in pages.items()}
-    files |= {f"errors/api-{status}.http": _api_parse_error(status) for status in API_PARSE_ERRORS}
     errors = _Template((SOURCE / "errors.lua").read_text(encoding="utf-8"))
     files["errors.lua"] = errors.substitute(SITE_URL=settings.site_url.rstrip("/"))
     files["slots.map"] = f"{settings.pool_name} slot01\n"

@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,9 +72,14 @@ def _wait_until_open(port: int, process: subprocess.Popen[bytes], log_file: Path
 
 
 @contextmanager
-def running_edge(run_dir: Path, **changes: Any) -> Iterator[RunningEdge]:
+def running_edge(
+    run_dir: Path, *, sabotage: Callable[[Path], None] | None = None, **changes: Any
+) -> Iterator[RunningEdge]:
+    """`sabotage` may spoil the written files before the start."""
     settings = settings_for(run_dir, **changes)
     config = edge.write(settings)
+    if sabotage:
+        sabotage(run_dir)
     log_file = run_dir / "log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(edge.command(config), stdout=log, stderr=subprocess.STDOUT)

@@ -272,3 +272,18 @@ def test_a_hanging_gateway_is_a_504(tmp_path: Path) -> None:
     assert (chat.status, chat.json) == (504, openai(TIMEOUT, "server_error", "timeout"))
     assert (messages.status, messages.json) == (504, anthropic(TIMEOUT, "timeout_error"))
     assert own_headers(chat) == own_headers(messages) == {"retry-after": "5"}
+
+
+def test_if_the_rewriting_fails_nothing_of_the_gateway_gets_out(tmp_path: Path) -> None:
+    def break_rewriting(run_dir: Path) -> None:
+        lua = run_dir / "errors.lua"
+        broken = lua.read_text().replace("local answer = classify(", "local answer = nothing(")
+        lua.write_text(broken)
+
+    with (
+        RawServer(answering(400, litellm(f"at http://10.0.0.1:8000 {HASH}"))) as gateway,
+        running_edge(tmp_path, sabotage=break_rewriting, gateway=gateway.address) as edge,
+    ):
+        chat, messages = post(edge.api, CHAT), post(edge.api, MESSAGES)
+    assert (chat.status, chat.json) == (502, openai(BAD_GATEWAY, "server_error", "bad_gateway"))
+    assert (messages.status, messages.json) == (502, anthropic(BAD_GATEWAY, "api_error"))
