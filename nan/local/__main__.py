@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -74,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
     state_dir: Path = options.state_dir
     lock = state.hold_lock(state_dir)
     with lock:
-        for name in state.end_strays(state_dir):
-            print(f"Ended what an earlier run left behind: {name}", flush=True)
+        if left := state.end_strays(state_dir):
+            print(f"Ended what an earlier run left behind: {_summary(left)}", flush=True)
         chosen = ports.choose(file=state_dir / "ports.json", free=options.free_ports)
         stack = Stack.load(state_dir=state_dir, ports=chosen)
         wanted = parts.all_parts(stack)
@@ -91,6 +92,11 @@ def run(options: argparse.Namespace) -> int:
             ),
         )
         return asyncio.run(supervisor.run())
+
+
+def _summary(names: list[str]) -> str:
+    counted = Counter(names).items()
+    return ", ".join(name if count == 1 else f"{name} ({count})" for name, count in counted)
 
 
 def _record(stack: Stack) -> state.StackRecord:
@@ -130,7 +136,7 @@ def stop(options: argparse.Namespace) -> int:
             print(f"The supervisor (pid {record.pid}) does not end; killing it.")
             supervisor.kill()
     names = state.end_strays(options.state_dir)
-    print("Stopped." if not names else f"Stopped; also ended: {', '.join(names)}")
+    print("Stopped." if not names else f"Stopped; also ended: {_summary(names)}")
     return 0
 
 

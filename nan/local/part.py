@@ -52,6 +52,15 @@ def in_order(parts: Sequence[Part]) -> list[Part]:
     return list(placed.values())
 
 
+def all_needs(parts: Sequence[Part]) -> dict[str, set[str]]:
+    """For each part, what it needs, also by way of others: `web` needs Postgres through a job."""
+    needs: dict[str, set[str]] = {}
+    for part in in_order(parts):
+        direct = set(part.after)
+        needs[part.name] = direct.union(*(needs.get(name, set()) for name in direct))
+    return needs
+
+
 def with_needs(parts: Sequence[Part], names: Sequence[str]) -> list[Part]:
     """The named parts and everything that they need, in order."""
     known = {part.name: part for part in parts}

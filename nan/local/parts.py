@@ -217,7 +217,7 @@ def worker(stack: Stack, queue_name: str, *, threads: int, env: dict[str, str]) 
         name=name,
         argv=[
             *(PYTHON, "-m", "celery", "-A", "nan", "worker", "-Q", queue_name),
-            *("-P", "threads", "-c", str(threads), "-n", f"{queue_name}@%h", "-l", "INFO"),
+            *("-P", "threads", "-c", str(threads), "-n", f"{queue_name}@%h", "-l", "WARNING"),
             *("-I", "nan.local.announce", "--without-mingle", "--without-gossip"),
         ],
         env={**env, "NAN_READY_FILE": str(note)},
@@ -231,24 +231,27 @@ def worker(stack: Stack, queue_name: str, *, threads: int, env: dict[str, str]) 
 
 def beat(stack: Stack) -> Part:
     schedule = stack.state_dir / "run" / "beat-schedule"
+    began = schedule.with_name("beat.began")
     return Part(
         name="beat",
         argv=[
-            *(PYTHON, "-m", "celery", "-A", "nan", "beat", "-l", "INFO"),
+            *(PYTHON, "-m", "celery", "-A", "nan", "beat", "-l", "WARNING"),
             *("--schedule", str(schedule), "--pidfile", ""),
         ],
         env=environment.app(stack, part="beat"),
         after=("migrate", "valkey"),
-        # Beat writes its schedule once it has read the settings; a stale one holds nothing we need.
-        prepare=_fresh(schedule),
-        ready=partial(ready.written, schedule),
+        # Beat stores its schedule as soon as it runs; the old one says what is overdue.
+        prepare=_fresh(began, touch=True),
+        ready=partial(ready.written_since, began, schedule),
         cwd=ROOT,
     )
 
 
-def _fresh(file: Path) -> Callable[[], None]:
-    def remove() -> None:
+def _fresh(file: Path, *, touch: bool = False) -> Callable[[], None]:
+    def renew() -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
+        if touch:
+            file.touch()
 
-    return remove
+    return renew

@@ -52,6 +52,13 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def written_since(mark: Path, file: Path) -> bool:
+    """Whether `file` is newer than `mark`; what stores it may add an ending to its name."""
+    began = mark.stat().st_mtime_ns
+    found = file.parent.glob(f"{file.name}*")
+    return any(path.stat().st_mtime_ns >= began for path in found)
+
+
 def written(file: Path) -> bool:
     """A file that the part writes when it is ready; the supervisor removes it before a start."""
     return file.exists()

@@ -168,9 +168,9 @@ def kill_session(leader: int, *, state_dir: Path) -> None:
 
 
 def end_strays(state_dir: Path, *, seconds: float = STRAY_SECONDS) -> list[str]:
-    """Ask what is left of an earlier run to end, then make it; returns their names and pids."""
+    """Ask what is left of an earlier run to end, then make it; returns the parts' names."""
     left = strays(state_dir)
-    names = [f"{_name(process)} ({process.pid})" for process in left]
+    names = [_name(process) for process in left]
     for process in left:
         # Postgres: fast shutdown. Its backends understand SIGINT only as "cancel the query" and
         # follow their postmaster.
@@ -187,9 +187,10 @@ def _unique(*groups: Iterable[psutil.Process]) -> Iterator[psutil.Process]:
 
 
 def _name(process: psutil.Process) -> str:
-    for read_name in (lambda: process.environ()[PART_MARKER], process.name):
-        with suppress(psutil.Error, KeyError):
-            return read_name()
+    with suppress(psutil.Error, KeyError):
+        return process.environ()[PART_MARKER]
+    with suppress(psutil.Error):
+        return process.name()
     return "process"
 
 

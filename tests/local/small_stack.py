@@ -42,6 +42,14 @@ def chain(stack: Stack) -> list[Part]:
     ]
 
 
+def through_a_job(stack: Stack) -> list[Part]:
+    return [
+        child(stack, "database"),
+        child(stack, "migrate", "--job", after=("database",)),
+        child(stack, "web", after=("migrate",)),
+    ]
+
+
 def deaf(stack: Stack) -> list[Part]:
     return [child(stack, "deaf", "--deaf", stop_seconds=float(os.environ.get("DEAF_SECONDS", 1)))]
 

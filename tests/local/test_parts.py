@@ -6,7 +6,7 @@ import pytest
 
 from nan.local import parts, ports, secrets
 from nan.local.config import MAX_CONNECTIONS, Stack
-from nan.local.part import Part, in_order, with_needs
+from nan.local.part import Part, all_needs, in_order, with_needs
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -96,6 +96,13 @@ def test_parts_come_with_what_they_need(folder: Path) -> None:
     assert [part.name for part in chosen] == ["postgres", "valkey", "migrate", "worker-fleet"]
     with pytest.raises(LookupError, match="no part is called mysql"):
         with_needs(parts.all_parts(stack_of(folder)), ["mysql"])
+
+
+def test_postgres_stops_after_all_that_use_it(folder: Path) -> None:
+    needs = all_needs(parts.all_parts(stack_of(folder)))
+    users = {name for name, found in needs.items() if "postgres" in found}
+    workers = {"worker-default", "worker-gateway", "worker-fleet"}
+    assert users == {"migrate", "first-admin", "gateway", "web", "edge", "beat", *workers}
 
 
 def test_parts_that_wait_for_each_other_are_refused() -> None:

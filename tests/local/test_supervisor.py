@@ -28,6 +28,13 @@ def test_starts_in_order_and_stops_in_reverse(small: SmallStack) -> None:
     assert state.strays(small.folder) == []
 
 
+def test_what_is_needed_by_way_of_a_job_stops_last(small: SmallStack) -> None:
+    small.start("through_a_job")
+    assert small.stop() == 0
+    started = ["start database", "start migrate", "start web"]
+    assert small.events == [*started, "stop web", "stop database"]
+
+
 def test_ctrl_c_stops_everything(small: SmallStack) -> None:
     small.start("chain")
     assert small.stop(signal.SIGINT) == 0
@@ -66,7 +73,9 @@ def test_after_kill_9_the_next_run_ends_what_it_owns_and_nothing_else(small: Sma
         assert [alive(pid) for pid in old] == [True] * 4
         small.start("chain")
         assert [alive(pid) for pid in old] == [False] * 4
-        assert small.printed.count("Ended what an earlier run left behind") == 4
+        ended = "Ended what an earlier run left behind: "
+        names = small.printed.split(ended)[1].splitlines()[0].split(", ")
+        assert sorted(names) == ["first", "second (2)", "third"]
         assert [process.poll() for process in strangers] == [None, None]
     finally:
         for process in strangers:
