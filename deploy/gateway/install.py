@@ -29,6 +29,9 @@ HERE = Path(__file__).resolve().parent
 INPUTS = ("requirements.txt", "package.json", "package-lock.json", "engine/*.js")
 SOURCES = ("install.py", "home.py", "prisma_fixes.py")
 NODE_AT_LEAST = 20
+# LiteLLM asks Prisma's command at each start how the schema differs, with the database's password in
+# its arguments. Ours comes first on PATH and says that it doesn't.
+NO_PRISMA_COMMAND = "#!/bin/sh\nexit 0\n"
 
 
 class InstallError(Exception):
@@ -50,9 +53,13 @@ def main() -> int:
     parser.add_argument("--uv", type=Path, help="uv (default: on PATH; else pip is used)")
     parser.add_argument("--node", type=Path, help="node (default: NODE_BIN, then PATH)")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="Python of the venv")
+    parser.add_argument("--check", action="store_true", help="install nothing, fail if there is need to")
     options = parser.parse_args()
     try:
-        install(Home(options.target.resolve()), _tools(options))
+        home, tools = Home(options.target.resolve()), _tools(options)
+        if options.check and _installed(home) != fingerprint(home, tools):
+            raise InstallError(f"{home.root} is not installed, or from other inputs.")
+        install(home, tools)
     except (InstallError, OSError) as error:
         print(f"gateway: {error}", file=sys.stderr)
         return 1
@@ -137,6 +144,7 @@ def _install_engine(home: Home, tools: Tools) -> None:
         shutil.copy(HERE / name, home.engine / name)
     (home.engine / "query-engine.js").chmod(0o755)
     _link_node(home, tools)
+    _write_prisma_command(home)
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     _call([home.root / "bin" / "node", _npm(tools.node), "ci", *quiet], home, cwd=home.engine)
 
@@ -169,6 +177,12 @@ def _link_node(home: Home, tools: Tools) -> None:
     if not link.is_symlink() or link.resolve() != tools.node.resolve():
         link.unlink(missing_ok=True)
         link.symlink_to(tools.node.resolve())
+
+
+def _write_prisma_command(home: Home) -> None:
+    path = home.root / "bin" / "prisma"
+    path.write_text(NO_PRISMA_COMMAND)
+    path.chmod(0o755)
 
 
 def _npm(node: Path) -> Path:

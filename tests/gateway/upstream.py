@@ -1,7 +1,8 @@
 """An engine for the gateway's tests: OpenAI and Anthropic routes whose manners the model's name decides.
 
-`…-slow` answers after a second, `…-hang` never begins, `…-drip` streams one word a second, `…-error`
-answers 500, `…-missing` 404. `GET /state` tells what it saw, without the bodies of the calls.
+`…-slow` answers after a second, `…-hang` never begins, `…-drip` streams two events and then one every
+ten seconds, `…-error` answers 500 and repeats the prompt in its error, as engines do, `…-missing` 404.
+`GET /state` tells what it saw, without the bodies of the calls.
 """
 
 from __future__ import annotations
@@ -43,13 +44,14 @@ async def respond(path: str, body: dict[str, Any], send: Any) -> None:
     if model.endswith("-hang"):
         await asyncio.sleep(3600)
     if model.endswith("-error"):
-        await answer(send, {"error": {"message": "boom", "type": "server_error"}}, 500)
+        message = f"input was: {body.get('messages') or body.get('input')}"
+        await answer(send, {"error": {"message": message, "type": "server_error"}}, 500)
     elif model.endswith("-missing"):
         await answer(send, {"error": {"message": "no such model", "type": "NotFound"}}, 404)
     elif path not in ANSWERS:
         await answer(send, {"error": {"message": "no such path"}}, 404)
     elif body.get("stream"):
-        await stream(send, EVENTS[path](model), 1 if model.endswith("-drip") else 0)
+        await stream(send, EVENTS[path](model), 10 if model.endswith("-drip") else 0)
     else:
         await answer(send, ANSWERS[path](model))
 
@@ -118,9 +120,10 @@ EVENTS = {
 async def stream(send: Any, events: list[str], pause: float) -> None:
     headers = [(b"content-type", b"text/event-stream")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    for event in events:
+    for number, event in enumerate(events):
         await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
-        await asyncio.sleep(pause)
+        if number > 0:  # LiteLLM holds the first event of /v1/responses until there is a second
+            await asyncio.sleep(pause)
     await send({"type": "http.response.body", "body": b""})
 
 
