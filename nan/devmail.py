@@ -108,7 +108,7 @@ def newest() -> Iterator[Mail]:
 
 
 def find(name: str) -> Mail:
-    """The URL converter lets letters, digits, `-` and `_` through only: no way out of the folder."""
+    """The URL lets only letters, digits, `-` and `_` through: no way out of the folder."""
     path = mail_folder() / f"{name}.eml"
     if not path.is_file():
         raise Http404(name)

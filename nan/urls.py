@@ -1,14 +1,12 @@
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
-from django.views.generic import TemplateView
 
 from nan import ops
 
 urlpatterns = [
     path("", include("members.urls")),
     path("", include("inference.urls")),
-    path("privacy/", TemplateView.as_view(template_name="privacy.html"), name="privacy"),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
     path("i18n/", include("django.conf.urls.i18n")),
