@@ -25,7 +25,7 @@ class ReadOnly:
         return False
 
 
-class KeyInline(ReadOnly, admin.TabularInline):
+class KeyInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
     model = Key
     fields = ("hint", "state", "rpm", "parallel", "requested_at", "deleted_at", "last_used_on")
     readonly_fields = fields
@@ -33,7 +33,7 @@ class KeyInline(ReadOnly, admin.TabularInline):
     show_change_link = True
 
 
-class KeyEventInline(ReadOnly, admin.TabularInline):
+class KeyEventInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
     model = KeyEvent
     fields = ("at", "what", "key", "actor", "reason")
     readonly_fields = fields
@@ -44,7 +44,7 @@ class KeyEventInline(ReadOnly, admin.TabularInline):
 
 
 @admin.register(KeyHolder)
-class KeyHolderAdmin(ReadOnly, admin.ModelAdmin):
+class KeyHolderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("member", "owner_ref", "own_rpm", "own_parallel", "paused", "held", "trouble")
     list_filter = ("held", "paused", ("own_rpm", admin.EmptyFieldListFilter), "error_code")
     search_fields = ("=owner_ref", "member__email", "keys__hint")
@@ -60,7 +60,7 @@ class KeyHolderAdmin(ReadOnly, admin.ModelAdmin):
 
 
 @admin.register(Key)
-class KeyAdmin(ReadOnly, admin.ModelAdmin):
+class KeyAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("__str__", "whose", "state", "rpm", "parallel", "requested_at", "last_used_on")
     list_filter = ("state", "outgoing", "error_code", "requested_at")
     search_fields = ("=id", "=hint", "=token", "holder__member__email")
@@ -79,7 +79,7 @@ class KeyAdmin(ReadOnly, admin.ModelAdmin):
 
 
 @admin.register(KeyEvent)
-class KeyEventAdmin(ReadOnly, admin.ModelAdmin):
+class KeyEventAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("at", "what", "key_link", "holder_link", "actor", "reason")
     list_filter = ("what", "at")
     search_fields = ("holder__member__email", "reason", "=key__id")
@@ -100,13 +100,13 @@ class KeyEventAdmin(ReadOnly, admin.ModelAdmin):
 
 
 @admin.register(Reconciliation)
-class ReconciliationAdmin(ReadOnly, admin.ModelAdmin):
+class ReconciliationAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("at", "ours", "theirs", "orphans", "spared", "missing", "differing")
     date_hierarchy = "at"
 
 
 @admin.register(Server)
-class ServerAdmin(admin.ModelAdmin):
+class ServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("name", "seats", "active", "added_at")
     list_filter = ("active",)
     search_fields = ("name",)

@@ -10,20 +10,16 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from inference import plan
 from inference.limits import Limits, can_be_shared
 from inference.models import Key, KeyEvent, KeyHolder, KeyState
-from inference.tasks import gateway_advance_key
-from nan.celery import enqueue
+from inference.tasks import wake_gateway_worker
 
 # A new key comes with a new minute at the gateway; this keeps that from becoming a way around
 # the limits, and is far above what a person needs.
 NEW_KEYS_A_DAY = 20
-# If the message to the worker is lost, the sweep finds the row this much later.
-SAFETY_NET = timedelta(seconds=4)
 
 
 class KeyRefused(Exception):
@@ -279,8 +275,6 @@ def _record(
 
 
 def _wake(holder: KeyHolder, **values: Any) -> None:
-    """Raises the version, so that a worker in the middle of these keys looks again at its end."""
-    KeyHolder.objects.filter(pk=holder.pk).update(
-        **values, version=F("version") + 1, due_at=timezone.now() + SAFETY_NET
-    )
-    enqueue(gateway_advance_key, str(holder.pk))
+    """A worker in the middle of these keys sees at its end that `due_at` has moved."""
+    KeyHolder.objects.filter(pk=holder.pk).update(**values, due_at=timezone.now())
+    transaction.on_commit(wake_gateway_worker, robust=True)

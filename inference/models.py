@@ -16,9 +16,12 @@ from inference.limits import Limits
 
 class KeyHolderQuerySet(models.QuerySet["KeyHolder"]):
     def due(self, now: datetime) -> "KeyHolderQuerySet":
-        """Work is overdue and no worker is at it (a lease that ran out belongs to a dead one)."""
-        free = Q(lease_until=None) | Q(lease_until__lte=now)
-        return self.filter(free, due_at__lte=now).order_by("due_at")
+        """Work is overdue and no worker is at it."""
+        return self.free(now).filter(due_at__lte=now).order_by("due_at")
+
+    def free(self, now: datetime) -> "KeyHolderQuerySet":
+        """No worker is at it; a lease that ran out belongs to one that died."""
+        return self.filter(Q(lease_until=None) | Q(lease_until__lte=now))
 
 
 class KeyHolder(models.Model):
@@ -54,9 +57,11 @@ class KeyHolder(models.Model):
     )
     paused = models.BooleanField(_("paused by the member"), default=False)
     held = models.BooleanField(_("stopped by an admin"), default=False)
-    version = models.PositiveIntegerField(default=0, editable=False)
     due_at = models.DateTimeField(_("next step due"), null=True, editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
+    interrupted = models.BooleanField(
+        default=False, editable=False, help_text=_("The worker before died in the middle.")
+    )
     attempts = models.PositiveSmallIntegerField(_("failed attempts"), default=0, editable=False)
     error_code = models.CharField(_("last error"), max_length=40, blank=True, editable=False)
 

@@ -1,13 +1,15 @@
-"""Makes the gateway have what the rows want, one member at a time, however often it is run.
+"""Makes the gateway have what the rows want, however often and by however many it is run.
 
-A member's keys are claimed together by a conditional UPDATE (a lease). Each step calls the gateway
-outside of any transaction and then writes what it confirmed, only while the lease is still ours.
-A worker that dies leaves the lease to run out; the next one looks before it acts.
+Workers claim members' keys in small batches by a conditional UPDATE (a lease), one member's keys
+always together. Each step calls the gateway outside of any transaction and then writes what it
+confirmed, only while the lease is still theirs. A worker that dies leaves its lease to run out;
+the next one looks before it acts. The plan of a member's steps is in `inference.plan`.
 """
 
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -15,29 +17,26 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from inference import plan, reveal
+from inference.claims import Claim, LostLease
 from inference.gateway import Gateway, GatewayKey, GatewayRefused, GatewayUnavailable, NewKey
 from inference.limits import Limits
-from inference.models import TRANSITIONS, Key, KeyEvent, KeyHolder, KeyState
+from inference.models import Key, KeyEvent, KeyHolder, KeyState
 from inference.plan import Action, Step
 
 log = structlog.get_logger(__name__)
 
-# Longer than a pass and its last call together can take (10 s, and 8 s twice).
-LEASE = timedelta(seconds=40)
 PASS_SECONDS = 10
 # How long a call whose answer was lost may still take effect at the gateway.
 DOUBT = timedelta(seconds=60)
 # The cookie that could open the key lives as long as the sealed key; later nobody could.
 GIVE_UP = timedelta(seconds=settings.REVEAL_SECONDS - 120)
-LONGEST_WAIT = 30
+# Troubles of the gateway as a whole: no use in trying the next member's keys now.
+WIDE = frozenset({"unreachable", "timeout", "not_admitted"})
 
-
-class LostLease(Exception):
-    """Another worker has taken over: stop, and take back what this one may have made."""
+Unavailable = (GatewayUnavailable, reveal.RevealUnavailable)
 
 
 @cache
@@ -46,141 +45,111 @@ def gateway() -> Gateway:
     return Gateway(settings.GATEWAY_URL, settings.LITELLM_MASTER_KEY, site=settings.SITE_URL)
 
 
+def advance_due(*, client: Gateway | None = None, more: Callable[[], None] = lambda: None) -> int:
+    """Takes what is due until nothing is, or for ten seconds. How many members it advanced.
+
+    `more` is called when there is more than one batch, to bring another worker in.
+    """
+    deadline, done = time.monotonic() + PASS_SECONDS, 0
+    while time.monotonic() < deadline:
+        claim = Claim.take_due()
+        if not claim.holders:
+            break
+        if claim.full:
+            more()
+        _work(claim, client or gateway(), deadline)
+        done += len(claim.holders)
+    return done
+
+
 def advance(owner_ref: UUID, *, client: Gateway | None = None) -> bool:
-    """Brings one member's keys as far as they get. False if another worker is at it."""
-    claim = Claim.take(owner_ref)
-    if claim is None:
-        return False
-    try:
-        _run(claim, client or gateway())
-    except (GatewayUnavailable, reveal.RevealUnavailable) as error:
-        claim.postpone(error.code)
-    except LostLease:
-        log.warning("lease_lost", owner=str(owner_ref))
-    except Exception:
-        claim.postpone("internal")
-        raise
-    return True
-
-
-class Claim:
-    """The right to change one member's keys; every write here fails once it has been lost."""
-
-    def __init__(self, owner_ref: UUID, lease: datetime) -> None:
-        self.owner_ref, self.lease = owner_ref, lease
-        self.holder: KeyHolder
-        self.keys: list[Key]
-        self.seen: set[UUID] = set()
-
-    @classmethod
-    def take(cls, owner_ref: UUID) -> "Claim | None":
-        now = timezone.now()
-        holders = KeyHolder.objects.filter(pk=owner_ref)
-        if holders.filter(lease_until=None).update(lease_until=now + LEASE):
-            return cls(owner_ref, now + LEASE)
-        if holders.filter(lease_until__lte=now).update(lease_until=now + LEASE):
-            # The worker before died: what it was doing may or may not have happened.
-            _keys(owner_ref).exclude(token="").update(doubtful_until=now + DOUBT)
-            return cls(owner_ref, now + LEASE)
-        return None
-
-    def read(self) -> None:
-        self.keys = list(_keys(self.owner_ref).select_related("holder").order_by("requested_at"))
-        self.holder = self.keys[0].holder if self.keys else KeyHolder.objects.get(pk=self.owner_ref)
-
-    def write(self, key: Key, **values: Any) -> None:
-        """One row, and only while the lease is ours. Keeps `key` in step with its row."""
-        state = values.get("state", key.state)
-        if state != key.state and state not in TRANSITIONS[key.state]:
-            raise ValueError(f"A key can't go from {key.state} to {state}.")
-        ours = Key.objects.filter(pk=key.pk, holder__lease_until=self.lease)
-        if not ours.update(**values, changed_at=timezone.now()):
-            raise LostLease
-        for name, value in values.items():
-            setattr(key, name, value)
-        if state == KeyState.DELETED:
-            self.keys.remove(key)
-
-    def settle(self) -> bool:
-        """Gives the claim back, unless more was asked for in the meantime."""
-        due = plan.next_due(self.keys, timezone.now())
-        ours = KeyHolder.objects.filter(pk=self.owner_ref, lease_until=self.lease)
-        if ours.filter(version=self.holder.version).update(
-            lease_until=None, due_at=due, attempts=0, error_code=""
-        ):
-            return True
-        if not ours.exists():
-            raise LostLease
-        return False
-
-    def postpone(self, code: str) -> None:
-        """Tries again after 1, 2, 4 … 30 seconds; the sweep on the beat wakes it up."""
-        wait = min(2 ** min(self.holder.attempts, 10), LONGEST_WAIT)
-        KeyHolder.objects.filter(pk=self.owner_ref, lease_until=self.lease).update(
-            lease_until=None,
-            due_at=timezone.now() + timedelta(seconds=wait),
-            attempts=F("attempts") + 1,
-            error_code=code,
-        )
-        log.warning("gateway_postponed", owner=str(self.owner_ref), code=code, wait=wait)
-
-
-def _keys(owner_ref: UUID) -> Any:
-    return Key.objects.live().filter(holder_id=owner_ref)
-
-
-def _run(claim: Claim, client: Gateway) -> None:
+    """Brings one member's keys as far as they get now. False if another worker is at it."""
     deadline = time.monotonic() + PASS_SECONDS
     while True:
-        claim.read()
-        while step := plan.next_step(claim.holder, claim.keys, timezone.now(), seen=claim.seen):
-            if time.monotonic() > deadline:
-                return claim.postpone("busy")
-            _take(step, claim, client)
-        if claim.settle():
-            return None
+        claim = Claim.take(owner_ref)
+        if not claim.holders:
+            return False
+        if _work(claim, client or gateway(), deadline):
+            return True
 
 
-def _take(step: Step, claim: Claim, client: Gateway) -> None:
-    try:
-        STEPS[step.action](step, claim, client)
-    except (GatewayUnavailable, reveal.RevealUnavailable) as error:
-        if error.maybe_done and step.key.token:
-            claim.write(step.key, doubtful_until=timezone.now() + DOUBT)
-        _give_up_if_late(step, claim, error.code)
-        raise
-    except GatewayRefused as error:
-        _refused(step, claim, error)
+def _work(claim: Claim, client: Gateway, deadline: float) -> bool:
+    """Runs the plan of each member in the batch. True unless more was asked for meanwhile."""
+    claim.read()
+    _doubt_what_was_interrupted(claim)
+    left = dict(claim.holders)
+    while left:
+        owner_ref, holder = left.popitem()
+        if time.monotonic() > deadline:
+            claim.postpone([owner_ref, *left], "busy")
+            break
+        try:
+            _run(holder, claim, client)
+        except LostLease:
+            log.warning("lease_lost", owner=str(owner_ref))
+        except Unavailable as error:
+            troubled = [owner_ref, *left] if error.code in WIDE else [owner_ref]
+            _postpone(claim, troubled, error.code)
+            if error.code in WIDE:
+                break
+        except Exception:
+            claim.postpone([owner_ref, *left], "internal")
+            claim.settle()
+            raise
+    return claim.settle()
+
+
+def _run(holder: KeyHolder, claim: Claim, client: Gateway) -> None:
+    keys, seen = claim.keys[holder.pk], set[UUID]()
+    while step := plan.next_step(holder, keys, timezone.now(), seen=seen):
+        try:
+            STEPS[step.action](step, claim, client)
+            seen.add(step.key.id)
+        except Unavailable as error:
+            if error.maybe_done and step.key.token:
+                claim.write(step.key, doubtful_until=timezone.now() + DOUBT)
+            raise
+        except GatewayRefused as error:
+            seen.discard(step.key.id)
+            _refused(step, claim, error)
 
 
 def _refused(step: Step, claim: Claim, error: GatewayRefused) -> None:
     """Gone or taken: look what is there. Any other refusal ends a creation for good."""
     if error.code in ("not_found", "alias_taken"):
-        claim.seen.discard(step.key.id)
         claim.write(step.key, doubtful_until=timezone.now())
-        if error.code == "alias_taken":
-            raise GatewayUnavailable(error.code, maybe_done=False)
-        return
-    if step.action != Action.CREATE:
+        if error.code == "not_found":
+            return
+    if step.action == Action.CREATE and error.code == "refused":
+        _fail(step.key, claim, error.code)
+    else:
         raise GatewayUnavailable(error.code, maybe_done=False)
-    _fail(step.key, claim, error.code)
 
 
-def _give_up_if_late(step: Step, claim: Claim, code: str) -> None:
+def _postpone(claim: Claim, owners: Iterable[UUID], code: str) -> None:
+    """Later again; but a creation that took too long fails, so that its member can act."""
+    owners = list(owners)
     now = timezone.now()
-    for key in [k for k in claim.keys if k.state == KeyState.REQUESTED]:
-        if key.requested_at < now - GIVE_UP and not key.leaving(now):
+    for key in [key for owner_ref in owners for key in claim.keys[owner_ref]]:
+        late = key.state == KeyState.REQUESTED and key.requested_at < now - GIVE_UP
+        if late and not key.leaving(now):
             _fail(key, claim, code)
+    claim.postpone(owners, code)
+
+
+def _doubt_what_was_interrupted(claim: Claim) -> None:
+    """The worker before died in these: what it was doing may or may not have happened."""
+    for holder in claim.holders.values():
+        if holder.interrupted:
+            for key in claim.keys[holder.pk]:
+                if key.token:
+                    claim.write(key, doubtful_until=timezone.now() + DOUBT)
 
 
 def _fail(key: Key, claim: Claim, code: str) -> None:
     with transaction.atomic():
-        claim.write(key, state=KeyState.FAILED, error_code=code)
-        _record(claim, key, "failed", code)
-
-
-def _record(claim: Claim, key: Key, what: str, reason: str = "") -> None:
-    KeyEvent.objects.create(holder_id=claim.owner_ref, key=key, what=what, reason=reason)
+        claim.write(key, state=KeyState.FAILED, error_code=code, doubtful_until=None)
+        KeyEvent.objects.create(holder_id=key.holder_id, key=key, what="failed", reason=code)
 
 
 # -- The steps ----------------------------------------------------------------------------------
@@ -190,26 +159,23 @@ def _create(step: Step, claim: Claim, client: Gateway) -> None:
     """Stores the id that the key will have before the gateway makes it, so that whatever happens
     next the key can be found again and removed. The value itself lives in this frame only."""
     key, new = step.key, NewKey.make()
+    holder = claim.holders[key.holder_id]
     claim.write(key, token=new.token, hint=new.hint)
-    client.create(new=new, alias=str(key.id), owner=str(claim.owner_ref), limits=step.limits)
+    client.create(new=new, alias=str(key.id), owner=str(key.holder_id), limits=step.limits)
     # A clean answer is the gateway's word. After any trouble it has to prove that it has the key.
-    troubled = claim.holder.attempts or key.doubtful_until
+    troubled = holder.attempts or holder.interrupted or key.doubtful_until
     if troubled and not client.accepts(new):
         raise GatewayUnavailable("not_accepted", maybe_done=True)
     reveal.leave(key.id, new.token, new.value, key.public_key)
     try:
-        with transaction.atomic():
-            claim.write(
-                key, state=KeyState.ACTIVE, active_at=timezone.now(), **_confirmed(step.limits)
-            )
-            _record(claim, key, "made")
+        claim.write(key, state=KeyState.ACTIVE, active_at=timezone.now(), **_confirmed(step.limits))
     except LostLease:
         with suppress(GatewayUnavailable, GatewayRefused):
             client.delete(new.token)
         raise
 
 
-def _look_at(step: Step, claim: Claim, client: Gateway) -> None:
+def _look(step: Step, claim: Claim, client: Gateway) -> None:
     """Takes over what the gateway really has under this alias, and removes what nobody can own."""
     key = step.key
     found: GatewayKey | None = None
@@ -219,7 +185,6 @@ def _look_at(step: Step, claim: Claim, client: Gateway) -> None:
             found = theirs
         else:
             remove(theirs.token, client)
-    claim.seen.add(key.id)
     settled = key.doubtful_until is None or key.doubtful_until <= timezone.now()
     doubt = {"doubtful_until": None if settled else key.doubtful_until}
     if key.active_at is None:
@@ -235,13 +200,10 @@ def _look_at(step: Step, claim: Claim, client: Gateway) -> None:
 
 def _missing(key: Key, claim: Claim) -> None:
     """A key that the gateway has lost can't be made again: nobody has its plaintext."""
-    now = timezone.now()
-    if key.leaving(now):
-        return _deleted(key, claim)
-    with transaction.atomic():
-        claim.write(key, state=KeyState.FAILED, error_code="lost", doubtful_until=None)
-        _record(claim, key, "failed", "lost")
-    return None
+    if key.leaving(timezone.now()):
+        _deleted(key, claim)
+    else:
+        _fail(key, claim, "lost")
 
 
 def remove(token: str, client: Gateway) -> None:
@@ -277,17 +239,15 @@ def _forget(step: Step, claim: Claim, client: Gateway) -> None:
 
 
 def _deleted(key: Key, claim: Claim) -> None:
-    with transaction.atomic():
-        claim.write(key, state=KeyState.DELETED, deleted_at=timezone.now(), doubtful_until=None)
-        _record(claim, key, "deleted")
+    claim.write(key, state=KeyState.DELETED, deleted_at=timezone.now(), doubtful_until=None)
 
 
-def _confirmed(limits: Limits) -> dict[str, int]:
+def _confirmed(limits: Limits) -> dict[str, Any]:
     return {"rpm": limits.rpm, "parallel": limits.parallel}
 
 
 STEPS = {
-    Action.LOOK: _look_at,
+    Action.LOOK: _look,
     Action.BLOCK: _block,
     Action.DELETE: _delete,
     Action.FORGET: _forget,

@@ -9,14 +9,13 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils import timezone
 
 from inference.gateway import Gateway, GatewayKey, GatewayRefused, GatewayUnavailable
 from inference.models import Key, KeyHolder, KeyState, Reconciliation
 from inference.provisioning import gateway, remove
-from inference.tasks import gateway_advance_key
-from nan.celery import enqueue
+from inference.tasks import wake_gateway_worker
 
 log = structlog.get_logger(__name__)
 
@@ -94,9 +93,8 @@ def _look_again(holders: list[UUID], keys: list[Key]) -> None:
     """The worker then takes over what is really there and puts it right, under its lease."""
     now = timezone.now()
     Key.objects.filter(pk__in=[key.pk for key in keys]).update(doubtful_until=now)
-    KeyHolder.objects.filter(pk__in=holders).update(version=F("version") + 1, due_at=now)
-    for owner_ref in set(holders):
-        enqueue(gateway_advance_key, str(owner_ref))
+    KeyHolder.objects.filter(pk__in=holders).update(due_at=now)
+    wake_gateway_worker()
 
 
 def _note_use(client: Gateway, now: datetime) -> None:

@@ -1,38 +1,35 @@
-"""Celery tasks of this app: each takes an id, calls one function, writes the outcome.
+"""Celery tasks of this app: each calls one function, which writes the outcome into its rows.
 
 Tasks named gateway_* run on the gateway queue only, whose worker alone holds the master key.
 """
 
-from datetime import timedelta
-from uuid import UUID
-
 from celery import shared_task
-from django.utils import timezone
+from django.core.cache import cache
 
 from nan.celery import enqueue
 
-# A published holder is not published again for this long; a lost message waits no longer.
-REPUBLISH = timedelta(seconds=20)
-BATCH = 500
+AWAKE = "gateway-worker-awake"
 
 
-@shared_task
-def gateway_advance_key(owner_ref: str) -> None:
-    from inference.provisioning import advance
+def wake_gateway_worker() -> None:
+    """Call after the commit. Many calls at once publish one message.
 
-    advance(UUID(owner_ref))
+    While the mark is there, a message is on its way whose task will remove the mark before it
+    looks for due rows, and so will see this commit too. If the message is lost, the sweep on the
+    beat finds the rows.
+    """
+    if cache.add(AWAKE, 1, 3):
+        enqueue(gateway_advance_keys)
 
 
 @shared_task
 def gateway_advance_keys() -> None:
-    """Wakes whatever is due: retries, ends of overlaps, lost messages, dead workers' leases."""
-    from inference.models import KeyHolder
+    """Takes every step that is due at the gateway: what members asked for, retries, ends of
+    overlaps, what a lost message or a dead worker left."""
+    from inference.provisioning import advance_due
 
-    now = timezone.now()
-    due = list(KeyHolder.objects.due(now).values_list("pk", flat=True)[:BATCH])
-    KeyHolder.objects.due(now).filter(pk__in=due).update(due_at=now + REPUBLISH)
-    for owner_ref in due:
-        enqueue(gateway_advance_key, str(owner_ref))
+    cache.delete(AWAKE)
+    advance_due(more=lambda: enqueue(gateway_advance_keys))
 
 
 @shared_task
