@@ -165,6 +165,7 @@ def test_clear_text_http2_does_not_get_in(scene: Scene) -> None:
         b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nX\xe9: 1\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nX : 1\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
 def test_broken_http_is_a_400_in_json(scene: Scene, raw: bytes) -> None:
@@ -181,10 +182,20 @@ def test_broken_http_is_a_400_in_json(scene: Scene, raw: bytes) -> None:
     assert scene.gateway.requests == []
 
 
-def test_a_chunked_body_is_a_411(scene: Scene) -> None:
-    raw = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-    raw += b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-    answer = exchange(scene.edge.api, raw)
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n" + CHUNKED,
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n" + CHUNKED,
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    ],
+    ids=["chunked", "both", "neither"],
+)
+def test_a_body_without_its_length_is_a_411(scene: Scene, rest: bytes) -> None:
+    answer = exchange(scene.edge.api, rest)
     assert (answer.status, answer.json["error"]["code"]) == (411, "length_required")
     assert scene.gateway.requests == []
 

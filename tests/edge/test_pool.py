@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,41 @@ def test_the_runtime_socket_enables_a_place_and_is_ours_alone(tmp_path: Path) ->
         assert post(edge.pool, "/chat/v1/chat/completions").status == 200
         assert stat.S_IMODE((tmp_path / "admin.sock").stat().st_mode) == 0o600
         assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
+def test_an_engine_whose_health_fails_gets_no_requests(tmp_path: Path) -> None:
+    with (
+        RawServer(answer_ok, health_status=500) as engine,
+        running_edge(tmp_path, engine=engine.address) as edge,
+    ):
+        wait_until_down(edge, "slot01")
+        assert post(edge.pool, "/chat/v1/chat/completions").status == 503
+        assert engine.requests == []
+
+
+def test_a_gateway_whose_health_fails_gets_no_requests(tmp_path: Path) -> None:
+    with (
+        RawServer(answer_ok, health_status=500) as gateway,
+        running_edge(tmp_path, gateway=gateway.address) as edge,
+    ):
+        wait_until_down(edge, "gateway")
+        assert post(edge.api, "/v1/chat/completions").status == 503
+        assert gateway.requests == []
+
+
+def wait_until_down(edge: RunningEdge, backend: str) -> None:
+    deadline = time.monotonic() + 10
+    while f"{backend},BACKEND" in (rows := runtime(edge, "show stat")) and "DOWN" not in next(
+        row for row in rows.splitlines() if row.startswith(f"{backend},BACKEND")
+    ):
+        assert time.monotonic() < deadline, rows
+        time.sleep(0.1)
+
+
+def test_the_log_names_the_slots_path(tmp_path: Path) -> None:
+    with RawServer(answer_ok) as engine, running_edge(tmp_path, engine=engine.address) as edge:
+        post(edge.pool, "/chat/v1/embeddings?secret=1")
+        lines = edge.log()
+    assert [(line["fe"], line["be"], line["srv"], line["m"], line["p"]) for line in lines] == [
+        ("pool", "slot01", "r1", "POST", "/chat/v1/embeddings")
+    ]

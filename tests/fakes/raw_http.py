@@ -1,7 +1,8 @@
 """A scripted HTTP/1.1 server on loopback that can behave badly, and a client without manners.
 
 `RawServer(script)` calls `script(request, connection)` in a thread of its own per request; the
-script writes whatever bytes it likes. Health paths are answered with 200 and not recorded.
+script writes whatever bytes it likes. Health paths are answered with `health_status` and are not
+recorded.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ Script = Callable[[Request, Connection], None]
 class RawServer:
     script: Script
     requests: list[Request] = field(default_factory=list)
+    health_status: int = 200
 
     def __enter__(self) -> RawServer:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -101,7 +103,7 @@ class RawServer:
 
     def _answer(self, request: Request, connection: Connection) -> None:
         if request.target in HEALTH_PATHS:
-            connection.answer(200)
+            connection.answer(self.health_status)
             return
         self.requests.append(request)
         self.script(request, connection)
