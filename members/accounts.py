@@ -103,10 +103,12 @@ class AccountAdapter(DefaultAccountAdapter):
 
     # -- confirmation ----------------------------------------------------------------------------
     def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
-        release_address(email_address.email, keep=email_address.user)
-        confirmed: bool = super().confirm_email(request, email_address)
-        if confirmed:
-            membership.activate(users=[email_address.user_id])
+        """The address becomes hers, and she a member if she is approved: both or neither."""
+        with transaction.atomic():
+            release_address(email_address.email, keep=email_address.user)
+            confirmed: bool = super().confirm_email(request, email_address)
+            if confirmed:
+                membership.activate(users=[email_address.user_id])
         return confirmed
 
 

@@ -12,6 +12,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
 from inference import keys
+from inference.models import KeyHolder
 from members import mails, seats
 from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
 
@@ -42,6 +43,7 @@ def activate(*, users: Iterable[int]) -> list[Membership]:
         return []
     people = User.objects.filter(pk__in=ready, is_active=True).order_by("pk")
     memberships = Membership.objects.bulk_create([Membership(user=user) for user in people])
+    _open_keys(people)
     _note(Event.ACTIVATED, users=[membership.user_id for membership in memberships])
     mails.cancel(users=ready, kinds=[Mail.Kind.PLACE_READY])
     mails.welcome(memberships, due_at=_final_at(ready))
@@ -65,6 +67,15 @@ def _final_at(users: Iterable[int]) -> dict[int, datetime]:
     return dict(decisions.order_by("pk").values_list("application__user_id", "final_at"))
 
 
+def _open_keys(people: Iterable[User]) -> None:
+    """Undoes the hold of those whose earlier approval was taken back."""
+    taken_back = MembershipEvent.objects.filter(user__in=people, action=Event.TAKEN_BACK)
+    again = set(taken_back.values_list("user_id", flat=True))
+    for user in people:
+        if user.pk in again:
+            keys.release(user=user, actor=None)
+
+
 def activate_confirmed() -> list[Membership]:
     """The sweep: approved people whose confirmation came on a way that did not tell us."""
     verified = EmailAddress.objects.filter(user_id=OuterRef("user_id"), verified=True)
@@ -78,21 +89,27 @@ def activate_confirmed() -> list[Membership]:
     return activate(users=users) if users else []
 
 
-def take_back(*, users: Iterable[int], actor: User, reason: str) -> None:
+def take_back(*, users: Iterable[int], actor: User | None, reason: str) -> None:
     """Undoes an approval within its time: no membership, no key, no welcome. In a transaction."""
     users = list(users)
     mails.cancel(users=users, kinds=[Mail.Kind.WELCOME, Mail.Kind.PLACE_READY])
     memberships = Membership.objects.filter(user_id__in=users).select_related("user")
     for membership in memberships:
-        keys.remove_all(user=membership.user, actor=actor, reason=reason)
+        close_keys(user=_person(membership), actor=actor, reason=reason)
     _note(Event.TAKEN_BACK, users=[m.user_id for m in memberships], actor=actor)
     memberships.delete()
     transaction.on_commit(seats.changed)
 
 
+def close_keys(*, user: User, actor: User | None, reason: str) -> None:
+    """Her keys go, and a request for one that is under way at this moment finds the door closed."""
+    keys.hold(user=user, actor=actor, reason=reason)
+    keys.remove_all(user=user, actor=actor, reason=reason)
+
+
 # -- Suspension -------------------------------------------------------------------------------
 @transaction.atomic
-def suspend(*, membership: Membership, actor: User, reason: str) -> Membership:
+def suspend(*, membership: Membership, actor: User | None, reason: str) -> Membership:
     """Ends her sessions and holds her key; the gateway follows within its minute."""
     if not reason.strip():
         raise NotPossible("A suspension needs a reason.")
@@ -106,7 +123,7 @@ def suspend(*, membership: Membership, actor: User, reason: str) -> Membership:
 
 
 @transaction.atomic
-def reinstate(*, membership: Membership, actor: User) -> Membership:
+def reinstate(*, membership: Membership, actor: User | None) -> Membership:
     _move(membership, Membership.State.SUSPENDED, Membership.State.ACTIVE)
     user = _person(membership)
     User.objects.filter(pk=user.pk).update(is_active=True)
@@ -128,7 +145,12 @@ def shut_out(user: User) -> None:
 
 @transaction.atomic
 def set_limits(
-    *, membership: Membership, rpm: int | None, parallel: int | None, actor: User, reason: str
+    *,
+    membership: Membership,
+    rpm: int | None,
+    parallel: int | None,
+    actor: User | None,
+    reason: str,
 ) -> Membership:
     if not reason.strip():
         raise NotPossible("Changed limits need a reason.")
@@ -145,19 +167,20 @@ def set_limits(
 
 # -- Leaving ----------------------------------------------------------------------------------
 @transaction.atomic
-def leave(*, user: User, actor: User) -> Membership | None:
+def leave(*, user: User) -> Membership | None:
     """Erases what we hold about her and starts the removal of her keys.
 
     Returns the membership, which keeps a nameless person until the gateway has confirmed; None for
-    someone who never was a member, of whom nothing is left at once.
+    someone who is no member: what is left of her keys, if anything, the sweep sees to.
     """
     membership = Membership.objects.filter(user=user).select_for_update().first()
     shut_out(user)
-    keys.remove_all(user=user, actor=actor, reason="left")
+    if membership is None and not KeyHolder.objects.filter(pk=user.public_id).exists():
+        user.delete()
+        return None
+    close_keys(user=user, actor=None, reason="left")
     _forget_person(user)
     if membership is None:
-        if not keys.pending_at_gateway(user):
-            user.delete()
         return None
     membership.state = Membership.State.LEFT
     membership.left_at = timezone.now()

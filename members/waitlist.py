@@ -117,7 +117,9 @@ def place(application: Application) -> int | None:
 
 # -- What admins do ---------------------------------------------------------------------------
 @transaction.atomic
-def approve(*, applications: Iterable[int], actor: User, beyond_capacity: bool = False) -> Outcome:
+def approve(
+    *, applications: Iterable[int], actor: User | None, beyond_capacity: bool = False
+) -> Outcome:
     """Lets these people in: members at once if confirmed, else as soon as they confirm."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [APPROVALS_LOCK])
@@ -134,7 +136,7 @@ def approve(*, applications: Iterable[int], actor: User, beyond_capacity: bool =
 
 @transaction.atomic
 def reject(
-    *, applications: Iterable[int], actor: User, reason_code: str, reason: str = ""
+    *, applications: Iterable[int], actor: User | None, reason_code: str, reason: str = ""
 ) -> Outcome:
     """Needs a reason she can read: one of the templates, or typed words."""
     if reason_code not in Decision.Reason.values:
@@ -149,7 +151,7 @@ def reject(
 
 
 @transaction.atomic
-def ask(*, application: int, actor: User, question: str) -> Outcome:
+def ask(*, application: int, actor: User | None, question: str) -> Outcome:
     """Asks her something; the mail goes out at once."""
     if not question.strip():
         raise Refused(_("Write the question."))
@@ -163,7 +165,7 @@ def ask(*, application: int, actor: User, question: str) -> Outcome:
 
 
 @transaction.atomic
-def undo(*, decisions: Iterable[int], actor: User) -> list[Decision]:
+def undo(*, decisions: Iterable[int], actor: User | None) -> list[Decision]:
     """Takes back approvals and rejections that are not final: state, membership, key and mail."""
     rows = list(
         Decision.objects.undoable()
@@ -187,7 +189,7 @@ def _restore(rows: Sequence[Decision]) -> None:
         Application.objects.filter(pk__in=pks).update(state=state)
 
 
-def _take_back(rows: Sequence[Decision], actor: User) -> None:
+def _take_back(rows: Sequence[Decision], actor: User | None) -> None:
     users = {
         action: [r.application.user_id for r in rows if r.action == action] for action in Action
     }
@@ -219,7 +221,7 @@ def _decide(
     *,
     action: str,
     to: str,
-    actor: User,
+    actor: User | None,
     **why: str,
 ) -> None:
     now = timezone.now()

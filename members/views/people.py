@@ -160,7 +160,7 @@ def leave(request: HttpRequest) -> HttpResponse:
         if user.is_staff:
             messages.error(request, _("You are staff: another admin has to take that back first."))
             return redirect("account_leave")
-        left = membership.leave(user=user, actor=user)
+        left = membership.leave(user=user)
         logout(request)
         token = signing.dumps(left.pk if left else None, salt=GOODBYE)
         return redirect("goodbye", token=token)

@@ -1,0 +1,165 @@
+"""Rows for admins to look things up; what changes them is done on the staff pages.
+
+What records a decision can be neither changed nor deleted here.
+"""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from members import outbox
+from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
+
+if admin.site.is_registered(Group):
+    admin.site.unregister(Group)  # rights are "staff" or nothing
+
+
+def link(row: Any, text: Any = None) -> SafeString | str:
+    """To another row's page, or a dash."""
+    if row is None:
+        return "–"
+    name = f"admin:{row._meta.app_label}_{row._meta.model_name}_change"
+    return format_html('<a href="{}">{}</a>', reverse(name, args=[row.pk]), text or row)
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    show_full_result_count = False
+    list_per_page = 50
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return True  # the site itself is open to staff with a second factor only
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description=_("person"))
+    def person(self, row: Any) -> SafeString | str:
+        return link(row.user)
+
+
+@admin.register(User)
+class UserAdmin(ReadOnlyAdmin):
+    """Only who is staff can be changed here; everything else has its own page and its own rules."""
+
+    list_display = ("email", "name", "state", "is_active", "is_staff", "date_joined")
+    list_filter = ("is_active", "is_staff", "membership__state")
+    list_select_related = ("membership",)
+    search_fields = ("email__istartswith", "name__istartswith")
+    ordering = ("-pk",)
+    fields = (
+        "email",
+        "name",
+        "language",
+        "public_id",
+        "date_joined",
+        "last_login",
+        "is_active",
+        "rows",
+        "is_staff",
+        "is_superuser",
+    )
+    readonly_fields = fields[:-2]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+    @admin.display(description=_("membership"))
+    def state(self, user: User) -> str:
+        membership = getattr(user, "membership", None)
+        return membership.get_state_display() if membership else "–"
+
+    @admin.display(description=_("rows"))
+    def rows(self, user: User) -> SafeString:
+        mine = "?user__id__exact={}"
+        return format_html(
+            '<a href="{}{q}">{}</a> · <a href="{}{q}">{}</a> · <a href="{}{q}">{}</a>',
+            reverse("admin:members_application_changelist"),
+            _("applications"),
+            reverse("admin:members_membershipevent_changelist"),
+            _("membership events"),
+            reverse("admin:members_mail_changelist"),
+            _("mails"),
+            q=mine.format(user.pk),
+        )
+
+
+@admin.register(Application)
+class ApplicationAdmin(ReadOnlyAdmin):
+    list_display = ("pk", "person", "state", "tokens_per_day", "referred_by", "applied_at")
+    list_filter = ("state", "tokens_per_day", "applied_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email__istartswith", "user__name__istartswith")
+    ordering = ("-pk",)
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnlyAdmin):
+    list_display = ("at", "action", "whose", "by", "reason_code", "final_at", "undone_at")
+    list_filter = ("action", "reason_code", "at")
+    list_select_related = ("application__user", "actor")
+    search_fields = ("application__user__email__istartswith", "actor__email__istartswith")
+    ordering = ("-pk",)
+
+    @admin.display(description=_("application"))
+    def whose(self, decision: Decision) -> SafeString | str:
+        return link(decision.application, decision.application.user)
+
+    @admin.display(description=_("decided by"))
+    def by(self, decision: Decision) -> SafeString | str:
+        return link(decision.actor)
+
+
+@admin.register(Membership)
+class MembershipAdmin(ReadOnlyAdmin):
+    list_display = ("pk", "person", "state", "since", "left_at")
+    list_filter = ("state", "since")
+    list_select_related = ("user",)
+    search_fields = ("user__email__istartswith", "user__name__istartswith")
+    ordering = ("-pk",)
+
+
+@admin.register(MembershipEvent)
+class MembershipEventAdmin(ReadOnlyAdmin):
+    list_display = ("at", "person", "action", "by", "reason")
+    list_filter = ("action", "at")
+    list_select_related = ("user", "actor")
+    search_fields = ("user__email__istartswith",)
+    ordering = ("-pk",)
+
+    @admin.display(description=_("by"))
+    def by(self, event: MembershipEvent) -> SafeString | str:
+        return link(event.actor)
+
+
+@admin.register(Mail)
+class MailAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "to", "kind", "state", "attempts", "why", "due_at", "sent_at")
+    list_filter = ("state", "kind", "created_at")
+    search_fields = ("to__istartswith",)
+    ordering = ("-pk",)
+    actions = ("send_again",)
+
+    @admin.display(description=_("error"))
+    def why(self, mail: Mail) -> str:
+        return mail.error_text
+
+    @admin.action(description=_("Send again"), permissions=["view"])
+    def send_again(self, request: HttpRequest, mails: QuerySet[Mail]) -> None:
+        count = outbox.retry(mails)
+        self.message_user(request, _("%(count)d to be sent again.") % {"count": count})
