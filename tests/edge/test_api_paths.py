@@ -165,7 +165,7 @@ def test_clear_text_http2_does_not_get_in(scene: Scene) -> None:
         b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nX\xe9: 1\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nX : 1\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
-        b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
 def test_broken_http_is_a_400_in_json(scene: Scene, raw: bytes) -> None:
