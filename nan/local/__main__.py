@@ -1,4 +1,4 @@
-"""python -m nan.local run | status | stop | env | clean-data"""
+"""python -m nan.local run | status | stop | hold PART | release PART | env | clean-data"""
 
 import argparse
 import asyncio
@@ -21,8 +21,9 @@ from .edge import EdgeError
 from .engines import EngineError
 from .part import with_needs
 from .secrets import SecretsError
-from .supervisor import Supervisor
+from .supervisor import HOLDS, Supervisor
 
+COMMANDS = ("run", "status", "stop", "hold", "release", "env", "clean-data")
 # What `make setup` made; clean-data leaves it.
 INSTALLED = ("venv", "gateway", "engine", "stamps")
 LONGEST_STOP = 90  # seconds: the slowest chain of parts, and then some
@@ -43,6 +44,8 @@ def main() -> int:
         "run": run,
         "status": status,
         "stop": stop,
+        "hold": hold,
+        "release": release,
         "env": env,
         "clean-data": clean_data,
     }
@@ -55,7 +58,8 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m nan.local", description=__doc__)
-    parser.add_argument("command", choices=["run", "status", "stop", "env", "clean-data"])
+    parser.add_argument("command", choices=list(COMMANDS))
+    parser.add_argument("part", nargs="?", help="for hold and release")
     parser.add_argument("--state-dir", type=Path, default=ROOT / ".nan", help="default: .nan")
     parser.add_argument("--free-ports", action="store_true", help="leave the usual ports alone")
     parser.add_argument("--only", help="these parts and what they need, e.g. postgres,valkey")
@@ -75,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
     state_dir: Path = options.state_dir
     lock = state.hold_lock(state_dir)
     with lock:
+        shutil.rmtree(state_dir / HOLDS, ignore_errors=True)
         if left := state.end_strays(state_dir):
             print(f"Ended what an earlier run left behind: {_summary(left)}", flush=True)
         chosen = ports.choose(file=state_dir / "ports.json", free=options.free_ports)
@@ -138,6 +143,39 @@ def stop(options: argparse.Namespace) -> int:
     names = state.end_strays(options.state_dir)
     print("Stopped." if not names else f"Stopped; also ended: {_summary(names)}")
     return 0
+
+
+def hold(options: argparse.Namespace) -> int:
+    """Stops a part and keeps it down, to see what the others make of it."""
+    record = state.read(options.state_dir)
+    if record is None or options.part not in record.parts:
+        known = ", ".join(record.parts) if record else "nothing runs"
+        print(f"No part is called {options.part}; there are: {known}", file=sys.stderr)
+        return 2
+    mark = options.state_dir / HOLDS / options.part
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    _wait_for(options, "held")
+    print(f"{options.part} is down and stays down: `release {options.part}` starts it again.")
+    return 0
+
+
+def release(options: argparse.Namespace) -> int:
+    (options.state_dir / HOLDS / str(options.part)).unlink(missing_ok=True)
+    _wait_for(options, "ready")
+    print(f"{options.part} is back.")
+    return 0
+
+
+def _wait_for(options: argparse.Namespace, wanted: str) -> None:
+    """Until the supervisor has written the part's new state into stack.json."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        record = state.read(options.state_dir)
+        if record is None or record.parts[options.part].state == wanted:
+            return
+        time.sleep(0.1)
+    raise LookupError(f"{options.part} is not {wanted} after two minutes; see `status`.")
 
 
 def env(options: argparse.Namespace) -> int:

@@ -24,6 +24,8 @@ FIRST_PAUSE = 0.5  # seconds before the first restart; doubles
 LONGEST_PAUSE = 30.0
 CALM_SECONDS = 30.0  # having run this long, the next restart begins with the first pause again
 START_ATTEMPTS = 3
+HOLDS = "hold"  # folder of the state dir; a file in it, named as a part, keeps that part down
+HOLD_LOOK = 0.2
 EXIT_POLL = 0.05
 
 
@@ -67,9 +69,33 @@ class Runner:
                 pause = FIRST_PAUSE
             self.record.restarts += 1
             self.note("restarting")
+            if await self._kept_down():
+                pause = FIRST_PAUSE
+                continue
             self.stack.console.say(self.part.name, f"{problem}; starts again in {pause:g} s")
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
+
+    @property
+    def held(self) -> bool:
+        """`python -m nan.local hold NAME` keeps a part down until `release NAME`."""
+        return (self.stack.state_dir / HOLDS / self.part.name).exists()
+
+    async def _kept_down(self) -> bool:
+        if not self.held:
+            return False
+        self.note("held")
+        self.stack.console.say(self.part.name, "is kept down until it is released")
+        while self.held:
+            await asyncio.sleep(HOLD_LOOK)
+        return True
+
+    async def watch_for_hold(self) -> None:
+        while True:
+            await asyncio.sleep(HOLD_LOOK)
+            running = self.process is not None and self.process.returncode is None
+            if self.held and running and not self.part.job:
+                await self.end(again=True)
 
     async def _once(self) -> str | None:
         """Start, wait until ready, then until it ends. None: a job that succeeded."""
@@ -247,7 +273,11 @@ class Supervisor:
         for name in runner.part.after:
             if name in self.runners:
                 await self.runners[name].ready.wait()
-        await runner.run()
+        watcher = asyncio.create_task(runner.watch_for_hold())
+        try:
+            await runner.run()
+        finally:
+            watcher.cancel()
 
     async def _first_failure(
         self, tasks: Mapping[str, asyncio.Task[None]], stop: asyncio.Task[bool]

@@ -1,0 +1,111 @@
+"""A person in front of the site, without a browser: cookies, forms, links in mails."""
+
+import re
+from dataclasses import dataclass, field
+from html import unescape
+from itertools import count
+from urllib.parse import urlsplit
+
+import httpx
+
+from tests.stack import Stack, wait_until
+
+PASSWORD = "correct horse battery staple"
+ANSWERS = {
+    "builds": "A compiler for knitting patterns, written with an agent.",
+    "clients": ["opencode", "claude-code"],
+    "tokens_per_day": "to-10m",
+    "referred_by": "Ada",
+}
+NUMBERS = count(1)
+
+
+@dataclass
+class Visitor:
+    stack: Stack
+    email: str = ""
+    language: str = "en"
+    http: httpx.Client = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.email = self.email or f"person{next(NUMBERS)}@example.org"
+        self.http = httpx.Client(
+            base_url=self.stack.site,
+            headers={"Accept-Language": self.language},
+            timeout=30,
+            follow_redirects=True,
+        )
+
+    # -- Pages -----------------------------------------------------------------------------------
+
+    def get(self, path: str) -> str:
+        answer = self.http.get(path)
+        assert answer.status_code == 200, f"{path}: {answer.status_code}"
+        return answer.text
+
+    def post(self, path: str, data: dict[str, object] | None = None) -> httpx.Response:
+        """As a form on the site would; `path` may lead to a page that has none itself."""
+        token = self.http.cookies.get("csrf") or self._fetch_token()
+        return self.http.post(
+            path,
+            data={**(data or {}), "csrfmiddlewaretoken": token},
+            headers={"Referer": f"{self.stack.site}/"},
+        )
+
+    def _fetch_token(self) -> str:
+        self.http.get("/accounts/login/")
+        return self.http.cookies["csrf"]
+
+    def open_link(self, text: str) -> str:
+        """The path of the first link to the site in a mail's text."""
+        found = re.search(rf"{re.escape(self.stack.site)}(/\S+)", text)
+        assert found, f"no link to the site in: {text}"
+        return urlsplit(found[1]).path
+
+    # -- The way in ------------------------------------------------------------------------------
+
+    def sign_up(self) -> "Visitor":
+        answer = self.post("/accounts/signup/", {"email": self.email, "password1": PASSWORD})
+        assert answer.status_code == 200, answer.text
+        mail = self.stack.mail(self.email, about="confirm")
+        answer = self.post(self.open_link(mail))
+        assert answer.status_code == 200, answer.text
+        return self
+
+    def sign_in(self) -> httpx.Response:
+        return self.post("/accounts/login/", {"login": self.email, "password": PASSWORD})
+
+    def apply(self) -> "Visitor":
+        answer = self.post("/waitlist/", dict(ANSWERS))
+        assert answer.status_code == 200, answer.text
+        return self
+
+    def be_let_in(self) -> "Visitor":
+        self.stack.manage("waitlist", "approve", self.email, "--json")
+        return self
+
+    def become_member(self) -> "Visitor":
+        return self.sign_up().apply().be_let_in()
+
+    # -- Her key ---------------------------------------------------------------------------------
+
+    def create_key(self, *, seconds: float = 30) -> str:
+        self.post("/key/create")
+        return self.reveal(seconds=seconds)
+
+    def reveal(self, *, seconds: float = 30) -> str:
+        self.until("Show my key", seconds=seconds)
+        page = self.post("/key/reveal").text
+        found = re.search(r"sk-[A-Za-z0-9_-]{20,}", unescape(page))
+        assert found, page
+        return found[0]
+
+    def until(self, words: str, *, seconds: float = 60, path: str = "/key/") -> str:
+        """Reloads a page until it says `words`."""
+        return str(
+            wait_until(
+                lambda: (page := unescape(self.get(path))) and words in page and page,
+                seconds=seconds,
+                what=f"{path} to say {words!r}",
+            )
+        )
