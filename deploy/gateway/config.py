@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-# A connection of LiteLLM's pool is held for a query, not for a call to a model, so ten serve hundreds
-# of streams. Whoever sizes Postgres adds this once for each instance.
+# A connection of LiteLLM's pool is held for a query, not for a call to a model, so ten serve
+# hundreds of streams. Whoever sizes Postgres adds this once for each instance.
 DATABASE_CONNECTIONS = 10
 POOL_WAIT_SECONDS = 10
 
@@ -43,7 +43,9 @@ class Model:
     def from_json(cls, found: Mapping[str, Any]) -> Model:
         known = {field.name for field in fields(cls)}
         if extra := sorted(set(found) - known):
-            raise ValueError(f"A model has no field {', '.join(extra)}; it has {', '.join(sorted(known))}.")
+            raise ValueError(
+                f"A model has no field {', '.join(extra)}; it has {', '.join(sorted(known))}."
+            )
         return cls(**{**found, "names": tuple(found["names"])})
 
 
@@ -74,9 +76,10 @@ def _general(settings: Settings) -> dict[str, Any]:
         "store_model_in_db": True,  # models come and go at run time, by the API
         "cancel_on_disconnect": True,  # else a caller who gives up keeps her parallel slot
         "disable_spend_logs": True,  # no row for a request; daily totals are kept all the same
-        "disable_error_logs": True,  # failure rows hold the engine's error text, which may hold a prompt
+        # Failure rows hold the engine's error text, which may hold a prompt.
+        "disable_error_logs": True,
         "store_prompts_in_spend_logs": False,
-        # A database outage must never let anyone in: this would replace the caller by a made-up user.
+        # An outage of the database must let nobody in: this would invent a user for the caller.
         "allow_requests_on_db_unavailable": False,
     }
 
@@ -98,14 +101,16 @@ def _litellm() -> dict[str, Any]:
 
 
 def _model_list(models: Iterable[Model]) -> Iterable[dict[str, Any]]:
-    """One deployment for each public name, so that each shows in /v1/models and counts its own usage."""
+    """One deployment for each public name: each shows in /v1/models and counts its own usage."""
     taken: set[str] = set()
     for model in models:
         if not model.names:
             raise ValueError(f"{model.engine_name} has no public name; members could not call it.")
         for name in model.names:
             if name in taken:
-                raise ValueError(f"{name} is the public name of two models; calls would go to either.")
+                raise ValueError(
+                    f"{name} is the public name of two models; calls would go to either."
+                )
             taken.add(name)
             yield _deployment(name, model)
 
@@ -131,7 +136,7 @@ def _deployment(name: str, model: Model) -> dict[str, Any]:
 
 
 def write(settings: Settings, path: Path) -> None:
-    """Replaces the file in one step, so that a starting gateway reads the old or the new one whole."""
+    """Replaces the file in one step: a starting gateway reads the old or the new one whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     draft.write_text(json.dumps(render(settings), indent=2) + "\n")
@@ -139,8 +144,12 @@ def write(settings: Settings, path: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--models", type=Path, required=True, help="JSON list of models, `-` for stdin")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--models", type=Path, required=True, help="JSON list of models, `-` for stdin"
+    )
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     try:

@@ -37,7 +37,9 @@ class Home:
         """Found by looking, not by starting the venv's Python: that would run its .pth files."""
         found = sorted(self.venv.glob("lib/python3.*/site-packages"))
         if len(found) != 1:
-            raise FileNotFoundError(f"No single site-packages in {self.venv}; install the gateway again.")
+            raise FileNotFoundError(
+                f"No single site-packages in {self.venv}; install the gateway again."
+            )
         return found[0]
 
     def environment(self, inherited: Mapping[str, str] | None = None) -> dict[str, str]:

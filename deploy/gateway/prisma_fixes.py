@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ENGINE_NAME = '''
+ENGINE_NAME = """
 
-# LiteLLM up to 1.110.2 sets the engine under the name that prisma < 0.13 used (BerriAI/litellm#39114).
+# LiteLLM up to 1.110.2 sets the engine under the name that prisma < 0.13 used:
+# BerriAI/litellm#39114.
 Prisma._Prisma__engine = property(
     lambda self: self._engine, lambda self, engine: setattr(self, '_engine', engine)
 )
-'''
-TYPES = '''"""Stands in for 265,000 lines of generated TypedDicts, which serve annotations only (see types.pyi).
+"""
+TYPES = '''"""Stands in for 265,000 lines of TypedDicts (types.pyi), which serve annotations only.
 
 Importing the real ones takes about ten seconds of every start.
 """

@@ -4,8 +4,8 @@
 
 Needs DATABASE_URL, REDIS_HOST, REDIS_PORT, REDIS_PASSWORD (may be empty), LITELLM_MASTER_KEY and
 LITELLM_SALT_KEY. Ready when GET /health/readiness contains "connected"; alive while
-/health/liveliness answers; never ask /health, which calls the models. Stop with SIGTERM and leave it
-20 s: it finishes open calls and gives their slots back.
+/health/liveliness answers; never ask /health, which calls the models. Stop with SIGTERM and leave
+it 30 s: it finishes open calls and gives their slots back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 import credentials
 import startup_files
@@ -44,16 +43,16 @@ def main() -> int:
     if Path(sys.prefix).resolve() != home.venv.resolve():
         # The next step needs the gateway's own packages.
         os.execve(home.python, [str(home.python), *sys.argv], home.environment())
-    try:
-        _prepare(options.first_instance)
-    except Exception as error:  # whatever a driver raises; its text names host and port, no secret
-        print(f"gateway: not started: {error}".strip(), file=sys.stderr)
+    if not _prepare(options.first_instance):
         return 1
     _become_litellm(home, options)
+    return 1
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--home", type=Path, required=True, help="what install.py filled")
     parser.add_argument("--config", type=Path, required=True, help="what config.py wrote")
     parser.add_argument("--port", type=int, required=True)
@@ -72,7 +71,8 @@ def _problem(home: Home, config: Path) -> str | None:
     if missing := [name for name in NEEDED if not os.environ.get(name)]:
         return f"Not started: {', '.join(missing)} must be set."
     if not home.stamp.exists():
-        return f"{home.root} is not installed. Run: python deploy/gateway/install.py --target {home.root}"
+        command = f"python deploy/gateway/install.py --target {home.root}"
+        return f"{home.root} is not installed. Run: {command}"
     if not config.exists():
         return f"{config} does not exist. Write it with deploy/gateway/config.py."
     if paths := startup_files.unexpected(home.site_packages):
@@ -80,21 +80,28 @@ def _problem(home: Home, config: Path) -> str | None:
     return None
 
 
-def _prepare(first_instance: bool) -> None:
-    """Runs in the gateway's venv."""
+def _prepare(first_instance: bool) -> bool:
+    """Runs in the gateway's venv. What the drivers say names hosts and ports, never a password."""
     import migrate
-
-    with migrate.connect(os.environ["DATABASE_URL"], wait_seconds=POSTGRES_SECONDS) as connection:
-        applied = migrate.apply(connection, migrate.migrations())
-    if applied:
-        print(f"gateway: {applied} database migrations applied", flush=True)
-    if first_instance:
-        _release_slots()
-
-
-def _release_slots() -> None:
+    import psycopg
     import redis
 
+    try:
+        url = os.environ["DATABASE_URL"]
+        with migrate.connect(url, wait_seconds=POSTGRES_SECONDS) as connection:
+            applied = migrate.apply(connection, migrate.migrations())
+        cleared = _release_slots() if first_instance else 0
+    except (psycopg.Error, redis.RedisError, OSError, ValueError) as error:
+        print(f"gateway: not started: {error}".strip(), file=sys.stderr)
+        return False
+    print(f"gateway: {applied} database migrations applied", flush=True)
+    if cleared:
+        print(f"gateway: {cleared} parallel counters of an earlier run cleared", flush=True)
+    return True
+
+
+def _release_slots() -> int:
+    import redis
     import slots
 
     with redis.Redis(
@@ -103,16 +110,22 @@ def _release_slots() -> None:
         password=os.environ.get("REDIS_PASSWORD") or None,
         socket_timeout=5,
     ) as client:
-        if count := slots.release(client):
-            print(f"gateway: {count} parallel counters of an earlier run cleared", flush=True)
+        return slots.release(client)
 
 
-def _become_litellm(home: Home, options: argparse.Namespace) -> NoReturn:
+def _become_litellm(home: Home, options: argparse.Namespace) -> None:
     environment = home.environment() | QUIET
     if not environment.get("REDIS_PASSWORD"):
         environment.pop("REDIS_PASSWORD", None)
     command = [str(home.python), str(home.venv / "bin" / "litellm")]
-    place = ["--config", str(options.config.resolve()), "--host", options.host, "--port", str(options.port)]
+    place = [
+        "--config",
+        str(options.config.resolve()),
+        "--host",
+        options.host,
+        "--port",
+        str(options.port),
+    ]
     sys.stdout.flush()
     os.execve(home.python, [*command, *place], environment)
 

@@ -1,9 +1,9 @@
 """Files that Python executes by itself at every start, and that must not be in the gateway's venv.
 
-In March 2026 two stolen releases of LiteLLM (1.82.7 and 1.82.8) shipped a `.pth` file whose one line
-sent the environment's secrets away whenever any Python of that venv started, even without importing
-LiteLLM. Nothing that the gateway needs ships such a file, so any is refused, except the known ones of
-the tools that create virtual environments, and those only with their known content.
+Two malicious releases of LiteLLM (1.82.7 and 1.82.8) stole credentials by a `.pth` file, which runs
+whenever any Python of that venv starts, even without importing LiteLLM. Nothing that the gateway
+needs ships such a file, so any is refused, except the known ones of the tools that create virtual
+environments, and those only with their known content.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ def complaint(paths: list[Path]) -> str:
     """What to tell the person in front of it; never the content, which may be hostile."""
     listed = "\n".join(f"  {path}" for path in paths)
     return (
-        f"Python would execute these files at every start, and nothing known installs them:\n{listed}\n"
-        "This is how stolen LiteLLM releases took credentials. The gateway was not started. Look at the\n"
-        "files without running this venv, change every secret that was in its environment if they are\n"
-        "hostile, then delete the whole gateway folder and install it again from requirements.txt."
+        "Python would execute these files at every start, and nothing known installs them:\n"
+        f"{listed}\n"
+        "This is how malicious LiteLLM releases took credentials. Nothing was started.\n"
+        "Look at the files without running this venv; if they are hostile, change every secret\n"
+        "that was in its environment. Then delete the whole gateway folder and install it again."
     )

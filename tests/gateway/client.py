@@ -1,4 +1,4 @@
-"""What the tests say to the gateway: as its admin, and as a member on each of the three API routes."""
+"""What the tests say to the gateway: as its admin, and as a member on each of the API routes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Gateway:
         return self.http.get(path, params=query)
 
     def generate(self, **changes: Any) -> tuple[str, httpx.Response]:
-        """(our key, the answer): a key as the product asks for one, unless `changes` say otherwise."""
+        """(our key, the answer), asked for as the product does, but for `changes`."""
         key = "sk-" + secrets.token_urlsafe(32)
         asked = {
             "key": key,
@@ -78,7 +78,12 @@ def token(key: str) -> str:
 def body(route: str, model: str, **more: Any) -> dict[str, Any]:
     if route == "/v1/responses":
         return {"model": model, "input": "hi", **more}
-    return {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], **more}
+    return {
+        "model": model,
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "hi"}],
+        **more,
+    }
 
 
 @dataclass(frozen=True)
@@ -104,13 +109,17 @@ class Member:
         return self.http.get(path, headers=self.headers, params=query)
 
     def stream(self, route: str, model: str) -> AbstractContextManager[httpx.Response]:
-        return self.http.stream("POST", route, headers=self.headers, json=body(route, model, stream=True))
+        return self.http.stream(
+            "POST", route, headers=self.headers, json=body(route, model, stream=True)
+        )
 
     def give_up(self, route: str, model: str, *, stream: bool, seconds: float = 0.5) -> None:
         """Call, wait, and hang up before anything has come."""
         more = {"stream": True} if stream else {}
         try:
-            self.http.post(route, headers=self.headers, json=body(route, model, **more), timeout=seconds)
+            self.http.post(
+                route, headers=self.headers, json=body(route, model, **more), timeout=seconds
+            )
         except httpx.ReadTimeout:
             return
         raise AssertionError("the engine answered although it was to hang")
@@ -147,7 +156,9 @@ class Models:
     def add_one(self, name: str, manner: str) -> httpx.Response:
         params = {"model": f"hosted_vllm/fake-{manner}", "api_base": f"{self.engine}/v1"}
         info = {"id": name, "max_input_tokens": 32768}
-        return self.gateway.post("/model/new", model_name=name, litellm_params=params, model_info=info)
+        return self.gateway.post(
+            "/model/new", model_name=name, litellm_params=params, model_info=info
+        )
 
     def remove(self) -> None:
         for manner in MANNERS:

@@ -32,7 +32,9 @@ class Own:
 def gateway_home() -> Path:
     home = Path(os.environ.get("NAN_GATEWAY_HOME", parts.ROOT / ".nan" / "gateway"))
     if not (home / "installed.json").exists():
-        raise pytest.UsageError(f"{home} is not installed: python deploy/gateway/install.py --target {home}")
+        raise pytest.UsageError(
+            f"{home} is not installed: python deploy/gateway/install.py --target {home}"
+        )
     return home
 
 

@@ -38,7 +38,9 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The process once it is ready, ended afterwards; its log is in the error if it never is."""
     with log.open("ab") as output:
-        process = subprocess.Popen([str(part) for part in command], stdout=output, stderr=output, **popen)  # type: ignore[call-overload]
+        process = subprocess.Popen(
+            [str(part) for part in command], stdout=output, stderr=output, **popen
+        )  # type: ignore[call-overload]
     try:
         wait(ready, process, log)
         yield process
@@ -61,7 +63,7 @@ def wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path)
 
 @contextmanager
 def postgres(folder: Path, *, max_connections: int = 40) -> Iterator[str]:
-    """URL of an empty database `litellm`. As root Postgres runs as another user, who owns its data."""
+    """URL of an empty database `litellm`. As root, Postgres runs as another user."""
     user = _postgres_user()
     binaries = _postgres_binaries()
     data, port = folder / "postgres", free_port()
@@ -72,11 +74,33 @@ def postgres(folder: Path, *, max_connections: int = 40) -> Iterator[str]:
                 parent.chmod(parent.stat().st_mode | 0o011)
         shutil.chown(data, user, user)
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-    initdb = [binaries / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
+    initdb = [
+        binaries / "initdb",
+        "-D",
+        data,
+        "-U",
+        "postgres",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--no-locale",
+    ]
     subprocess.run(initdb, check=True, user=user, cwd=data, stdout=subprocess.DEVNULL)
-    settings = [f"listen_addresses=127.0.0.1", f"port={port}", f"max_connections={max_connections}", "unix_socket_directories=", "fsync=off"]  # fmt: skip
-    command = [binaries / "postgres", "-D", data, *(part for name in settings for part in ("-c", name))]
-    with running(command, log=folder / "postgres.log", ready=lambda: _answers(url), user=user, cwd=data):
+    settings = [
+        "listen_addresses=127.0.0.1",
+        f"port={port}",
+        f"max_connections={max_connections}",
+        "unix_socket_directories=",
+        "fsync=off",
+    ]
+    command = [
+        binaries / "postgres",
+        "-D",
+        data,
+        *(part for name in settings for part in ("-c", name)),
+    ]
+    with running(
+        command, log=folder / "postgres.log", ready=lambda: _answers(url), user=user, cwd=data
+    ):
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE DATABASE litellm")
         yield url.removesuffix("/postgres") + "/litellm"
@@ -116,7 +140,17 @@ def valkey(folder: Path) -> Iterator[int]:
     """The port of an empty Valkey."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    command = [get_binary_path(), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+    command = [
+        get_binary_path(),
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        folder,
+    ]
     with running(command, log=folder / "valkey.log", ready=lambda: _listens(port)):
         yield port
 
@@ -131,7 +165,20 @@ def upstream(folder: Path) -> Iterator[str]:
     """Base URL of the engine in upstream.py."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "tests.gateway.upstream:app", "--host", "127.0.0.1", "--port", str(port), "--log-level", "warning", "--lifespan", "off"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "tests.gateway.upstream:app",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--log-level",
+        "warning",
+        "--lifespan",
+        "off",
+    ]
     with running(command, log=folder / "upstream.log", ready=lambda: _listens(port), cwd=ROOT):
         yield f"http://127.0.0.1:{port}"
 
@@ -157,7 +204,12 @@ def gateway(
     url = f"http://127.0.0.1:{port}"
     place = ["--home", home, "--config", config, "--port", str(port), "--first-instance"]
     log = folder / f"gateway-{port}.log"
-    with running([sys.executable, DEPLOY / "run.py", *place], log=log, ready=lambda: connected(url), env=environ):  # fmt: skip
+    with running(
+        [sys.executable, DEPLOY / "run.py", *place],
+        log=log,
+        ready=lambda: connected(url),
+        env=environ,
+    ):
         yield url
 
 

@@ -29,10 +29,19 @@ def test_every_public_name_is_a_deployment_of_its_own() -> None:
         "stream_timeout": 120,
         "api_key": "os.environ/ENGINE_API_KEY",
     }
-    info = {"mode": "chat", "max_tokens": 32_768, "max_input_tokens": 131_072, "max_output_tokens": 32_768}
+    info = {
+        "mode": "chat",
+        "max_tokens": 32_768,
+        "max_input_tokens": 131_072,
+        "max_output_tokens": 32_768,
+    }
     assert listed == [
         {"model_name": "nan", "litellm_params": params, "model_info": {"id": "file:nan", **info}},
-        {"model_name": "qwen3", "litellm_params": params, "model_info": {"id": "file:qwen3", **info}},
+        {
+            "model_name": "qwen3",
+            "litellm_params": params,
+            "model_info": {"id": "file:qwen3", **info},
+        },
     ]
 
 
@@ -47,7 +56,11 @@ def test_what_the_product_relies_on_is_set() -> None:
         "store_prompts_in_spend_logs": False,
         "allow_requests_on_db_unavailable": False,
     }
-    assert (litellm["turn_off_message_logging"], litellm["drop_params"], litellm["num_retries"]) == (True, True, 0)
+    assert (
+        litellm["turn_off_message_logging"],
+        litellm["drop_params"],
+        litellm["num_retries"],
+    ) == (True, True, 0)
     assert (litellm["cache"], litellm["cache_params"]["supported_call_types"]) == (True, [])
     assert found["router_settings"] == {"disable_cooldowns": True, "num_retries": 0}
 
@@ -59,12 +72,18 @@ def test_secrets_are_names_of_environment_variables() -> None:
         found["general_settings"]["database_url"],
         found["litellm_settings"]["cache_params"]["password"],
     }
-    assert secrets == {"os.environ/LITELLM_MASTER_KEY", "os.environ/DATABASE_URL", "os.environ/REDIS_PASSWORD"}
+    assert secrets == {
+        "os.environ/LITELLM_MASTER_KEY",
+        "os.environ/DATABASE_URL",
+        "os.environ/REDIS_PASSWORD",
+    }
 
 
 @pytest.mark.parametrize("names", [("nan", "nan"), ()])
 def test_public_names_are_unique_and_there_is_one(names: tuple[str, ...]) -> None:
-    model = config.Model(names=names, engine_name="m", api_base="x", max_input_tokens=1, max_output_tokens=1)
+    model = config.Model(
+        names=names, engine_name="m", api_base="x", max_input_tokens=1, max_output_tokens=1
+    )
     with pytest.raises(ValueError, match="public name"):
         config.render(config.Settings(models=(model,)))
 
@@ -72,15 +91,30 @@ def test_public_names_are_unique_and_there_is_one(names: tuple[str, ...]) -> Non
 def render_file(tmp_path: Path, models: object) -> subprocess.CompletedProcess[str]:
     source = tmp_path / "models.json"
     source.write_text(json.dumps(models))
-    command = [sys.executable, parts.DEPLOY / "config.py", "--models", source, "--output", tmp_path / "config.json"]
+    command = [
+        sys.executable,
+        parts.DEPLOY / "config.py",
+        "--models",
+        source,
+        "--output",
+        tmp_path / "config.json",
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_command_writes_what_render_says(tmp_path: Path) -> None:
-    given = {"names": ["nan"], "engine_name": "m", "api_base": "u", "max_input_tokens": 2, "max_output_tokens": 1}
+    given = {
+        "names": ["nan"],
+        "engine_name": "m",
+        "api_base": "u",
+        "max_input_tokens": 2,
+        "max_output_tokens": 1,
+    }
     assert render_file(tmp_path, [given]).returncode == 0
     model = config.Model.from_json(given)
-    assert json.loads((tmp_path / "config.json").read_text()) == config.render(config.Settings(models=(model,)))
+    assert json.loads((tmp_path / "config.json").read_text()) == config.render(
+        config.Settings(models=(model,))
+    )
 
 
 def test_command_names_an_unknown_field_and_writes_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ MALICIOUS = ("1.82.7", "1.82.8", "1.107.0")
 
 def locked(path: Path) -> list[str]:
     """Requirements of a lock, each with its continuation lines."""
-    text = "\n".join(line for line in path.read_text().splitlines() if not line.lstrip().startswith("#"))
+    text = "\n".join(
+        line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")
+    )
     return [block for block in re.split(r"\n(?=\S)", text) if block.strip()]
 
 
@@ -24,7 +26,11 @@ def test_malicious_releases_can_not_be_resolved() -> None:
     lines = (parts.DEPLOY / "requirements.in").read_text().splitlines()
     [asked] = [Requirement(line) for line in lines if line.startswith("litellm[")]
     assert [version for version in MALICIOUS if asked.specifier.contains(version)] == []
-    [lock] = [block for block in locked(parts.DEPLOY / "requirements.txt") if block.startswith("litellm==")]
+    [lock] = [
+        block
+        for block in locked(parts.DEPLOY / "requirements.txt")
+        if block.startswith("litellm==")
+    ]
     assert lock.startswith("litellm==1.108.7")
 
 
@@ -47,7 +53,14 @@ def test_npm_packages_are_locked_with_integrity() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["hostile.pth", "distutils-precedence.pth", "sitecustomize.py", "usercustomize.py", "sitecustomize/x.py"]
+    "name",
+    [
+        "hostile.pth",
+        "distutils-precedence.pth",
+        "sitecustomize.py",
+        "usercustomize.py",
+        "sitecustomize/x.py",
+    ],
 )
 def test_startup_files_are_found(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -73,7 +86,9 @@ def install(home: Path) -> subprocess.CompletedProcess[str]:
     """With --check, because other processes may be running from this home."""
     command = [sys.executable, parts.DEPLOY / "install.py", "--target", home, "--check"]
     environ = {"PATH": "/usr/bin:/bin", "NODE_BIN": str(home / "bin" / "node")}
-    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_a_second_install_returns_at_once(gateway_home: Path) -> None:

@@ -20,7 +20,12 @@ from tests.gateway.conftest import Own
 def run(*arguments: str | Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, parts.DEPLOY / "run.py", "--port", "1", *arguments]
     return subprocess.run(
-        [str(part) for part in command], env=environ, capture_output=True, text=True, check=False, timeout=60
+        [str(part) for part in command],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
 
 
@@ -37,7 +42,9 @@ def test_refuses_to_start_without_its_secrets(
     gateway_home: Path, tmp_path: Path, name: str, value: str, complaint: str
 ) -> None:
     """P10."""
-    environ = parts.environment("postgresql://nowhere", 1, parts.secrets_of_a_gateway()) | {name: value}
+    environ = parts.environment("postgresql://nowhere", 1, parts.secrets_of_a_gateway()) | {
+        name: value
+    }
     done = run("--home", gateway_home, "--config", tmp_path / "none.json", environ=environ)
     assert done.returncode == 1
     assert complaint in done.stderr
@@ -58,19 +65,31 @@ def test_refuses_to_start_with_an_unexpected_startup_file(tmp_path: Path) -> Non
     assert "hostile.pth" in done.stderr
 
 
-def test_a_killed_gateways_slots_are_free_after_the_restart(own_gateway: Own, engine: str, tmp_path: Path) -> None:
+def test_a_killed_gateways_slots_are_free_after_the_restart(
+    own_gateway: Own, engine: str, tmp_path: Path
+) -> None:
     """And keys and models that were made at run time are still there."""
-    started = dict(home=own_gateway.home, config=own_gateway.config, environ=own_gateway.environ)
+    started = {
+        "home": own_gateway.home,
+        "config": own_gateway.config,
+        "environ": own_gateway.environ,
+    }
     port = parts.free_port()
-    with parts.gateway(tmp_path, port=port, **started) as url, Gateway(url, key_of(own_gateway)) as gateway:
+    with (
+        parts.gateway(tmp_path, port=port, **started) as url,
+        Gateway(url, key_of(own_gateway)) as gateway,
+    ):
         models = Models.add(gateway, engine)
         key, _ = gateway.generate()
         take_all_slots_and_kill(url, port, key, models)
-    with parts.gateway(tmp_path, port=port, **started) as url:
-        with Gateway(url, key_of(own_gateway)) as gateway, httpx.Client(base_url=url, timeout=30) as http:
-            bob = Member(key=key, http=http)
-            assert statuses(at_once(5, lambda: bob.chat(models["slow"]))) == [200] * 5
-            Models(gateway, engine, models.prefix).remove()
+    with (
+        parts.gateway(tmp_path, port=port, **started) as url,
+        Gateway(url, key_of(own_gateway)) as gateway,
+        httpx.Client(base_url=url, timeout=30) as http,
+    ):
+        bob = Member(key=key, http=http)
+        assert statuses(at_once(5, lambda: bob.chat(models["slow"]))) == [200] * 5
+        Models(gateway, engine, models.prefix).remove()
 
 
 def key_of(own: Own) -> str:
@@ -108,16 +127,29 @@ def listener(port: int) -> int:
 def test_the_database_was_migrated_once(own_gateway: Own) -> None:
     """Every migration has its record, and a second run applies none."""
     command = [own_gateway.home / "venv" / "bin" / "python", parts.DEPLOY / "migrate.py"]
-    done = subprocess.run(command, env=own_gateway.environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env=own_gateway.environ, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "gateway: 0 database migrations applied\n"
     with psycopg.connect(own_gateway.database) as connection:
         count = connection.execute("SELECT count(*) FROM nan_gateway_migration").fetchone()
-    assert count == (len(list(own_gateway.home.glob("venv/lib/*/site-packages/litellm_proxy_extras/migrations/*/migration.sql"))),)  # fmt: skip
+    assert count == (
+        len(
+            list(
+                own_gateway.home.glob(
+                    "venv/lib/*/site-packages/litellm_proxy_extras/migrations/*/migration.sql"
+                )
+            )
+        ),
+    )
 
 
 def test_a_model_of_the_file_answers_to_both_its_names(own_gateway: Own) -> None:
     with Gateway(own_gateway.url, key_of(own_gateway)) as gateway, gateway.member() as bob:
-        listed = {model["id"]: model.get("max_input_tokens") for model in bob.get("/v1/models").json()["data"]}
+        listed = {
+            model["id"]: model.get("max_input_tokens")
+            for model in bob.get("/v1/models").json()["data"]
+        }
         assert {name: listed[name] for name in ("stable", "known-by-itself")} == {
             "stable": 32768,
             "known-by-itself": 32768,
@@ -143,7 +175,9 @@ def test_a_full_database_is_never_an_invalid_key(own_gateway: Own) -> None:
 def take_all_connections(url: str) -> list[psycopg.Connection]:
     """Ends the gateway's own and takes their places."""
     held = [psycopg.connect(url, autocommit=True)]
-    end_others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name <> ''"
+    end_others = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name <> ''"
+    )
     for _ in range(5):
         held[0].execute(end_others)
         try:

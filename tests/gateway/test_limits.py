@@ -10,7 +10,9 @@ def test_five_in_parallel(alice: Member, models: Models, route: str) -> None:
     answers = at_once(8, lambda: alice.call(route, models["slow"]))
     assert statuses(answers) == [200] * 5 + [429] * 3
     refused = next(answer for answer in answers if answer.status_code == 429)
-    assert "Limit type: max_parallel_requests. Current limit: 5" in refused.json()["error"]["message"]
+    assert (
+        "Limit type: max_parallel_requests. Current limit: 5" in refused.json()["error"]["message"]
+    )
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -22,7 +24,7 @@ def test_requests_a_minute(gateway: Gateway, models: Models, route: str) -> None
 
 
 def test_which_refusals_say_when_to_come_back(gateway: Gateway, models: Models) -> None:
-    """The edge adds what is missing on /v1/messages, and rewrites the 60 s of a parallel refusal."""
+    """The edge adds what is missing on /v1/messages, and shortens a parallel refusal's 60 s."""
     found = {}
     for route in ROUTES:
         with gateway.member(rpm_limit=1) as bob:
@@ -50,7 +52,9 @@ def test_a_refusal_for_parallelism_uses_up_a_request(gateway: Gateway, models: M
         assert "Limit type: requests" in refused.json()["error"]["message"]
 
 
-def test_changed_limits_hold_for_the_next_call(gateway: Gateway, alice: Member, models: Models) -> None:
+def test_changed_limits_hold_for_the_next_call(
+    gateway: Gateway, alice: Member, models: Models
+) -> None:
     """Rotation: the outgoing key drops to 1 and 20, the new one gets 4 and 80."""
     assert statuses(at_once(3, lambda: alice.chat(models["slow"]))) == [200, 200, 200]
     assert gateway.post("/key/update", key=alice.token, max_parallel_requests=1).status_code == 200

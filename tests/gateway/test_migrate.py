@@ -56,7 +56,9 @@ def test_a_half_built_index_is_built_again(connection: psycopg.Connection) -> No
     with pytest.raises(psycopg.errors.UniqueViolation):
         connection.execute('CREATE UNIQUE INDEX CONCURRENTLY "Things_idx" ON things (id)')
     migrate.apply(connection, [TABLE, INDEX])
-    valid = connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = '\"Things_idx\"'::regclass")
+    valid = connection.execute(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = '\"Things_idx\"'::regclass"
+    )
     assert valid.fetchone() == (True,)
 
 
@@ -79,13 +81,17 @@ def test_two_at_the_same_time_apply_it_once(empty: str, connection: psycopg.Conn
 
 def test_what_prismas_own_tool_applied_is_not_applied_again(connection: psycopg.Connection) -> None:
     connection.execute(
-        "CREATE TABLE _prisma_migrations (migration_name text, finished_at timestamptz, rolled_back_at timestamptz);"
-        "INSERT INTO _prisma_migrations VALUES ('1_table', now(), NULL), ('3_more', NULL, NULL);" + TABLE[1]
+        "CREATE TABLE _prisma_migrations"
+        " (migration_name text, finished_at timestamptz, rolled_back_at timestamptz);"
+        "INSERT INTO _prisma_migrations VALUES ('1_table', now(), NULL), ('3_more', NULL, NULL);"
+        + TABLE[1]
     )
     assert migrate.apply(connection, [TABLE, MORE]) == 1
     assert things(connection) == [1, 2]
 
 
 def test_parameters_that_only_prisma_knows_are_left_out() -> None:
-    url = "postgresql://u:p%40@h:5/db?connection_limit=3&pool_timeout=9&sslmode=require&schema=public"
+    url = (
+        "postgresql://u:p%40@h:5/db?connection_limit=3&pool_timeout=9&sslmode=require&schema=public"
+    )
     assert migrate.libpq_url(url) == "postgresql://u:p%40@h:5/db?sslmode=require"

@@ -1,6 +1,7 @@
 """No prompt and no key is kept, whatever way a call ends.
 
-Looks into the whole of LiteLLM's database, Redis and log, so these tests use a gateway of their own.
+Looks into the whole of LiteLLM's database, Redis and log, so these tests use a gateway of their
+own.
 """
 
 import secrets
@@ -24,7 +25,9 @@ BATCH_SECONDS = 14
 def database_text(url: str) -> Iterator[str]:
     """Each row of each table, as text."""
     with psycopg.connect(url) as connection:
-        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        ).fetchall()
         for (name,) in tables:
             query = sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(name))
             yield from (f"{name}: {text}" for (text,) in connection.execute(query))
@@ -42,7 +45,7 @@ def log_text(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def kept(own_gateway: Own, engine: str) -> Iterator[tuple[dict[str, str], list[str]]]:
+def kept(own_gateway: Own, engine: str) -> tuple[dict[str, str], list[str]]:
     """(secrets that were used, everything that was kept) after calls that end in every way."""
     prompt = f"prompt-{secrets.token_hex(16)}"
     with Gateway(own_gateway.url, own_gateway.environ["LITELLM_MASTER_KEY"]) as gateway:
@@ -58,7 +61,7 @@ def kept(own_gateway: Own, engine: str) -> Iterator[tuple[dict[str, str], list[s
         *redis_text(own_gateway.redis_port),
         *log_text(own_gateway.folder),
     ]
-    yield used, found
+    return used, found
 
 
 def gateway_key(own: Own) -> str:
@@ -69,7 +72,11 @@ def call_in_every_way(bob: Member, models: Models, route: str, prompt: str) -> N
     for manner in ("plain", "error", "missing", "hang"):
         for stream in (False, True):
             asked = body(route, models[manner], **({"stream": True} if stream else {}))
-            asked |= {"input": prompt} if "input" in asked else {"messages": [{"role": "user", "content": prompt}]}
+            asked |= (
+                {"input": prompt}
+                if "input" in asked
+                else {"messages": [{"role": "user", "content": prompt}]}
+            )
             try:
                 bob.http.post(route, headers=bob.headers, json=asked, timeout=1)
             except httpx.ReadTimeout:
@@ -90,7 +97,9 @@ def test_the_answer_is_not_kept(kept: tuple[dict[str, str], list[str]]) -> None:
 def test_no_row_for_a_request(own_gateway: Own, kept: object) -> None:
     with psycopg.connect(own_gateway.database) as connection:
         counts = [
-            connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
+            connection.execute(
+                sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
+            ).fetchone()
             for table in ("LiteLLM_SpendLogs", "LiteLLM_ErrorLogs", "LiteLLM_UserTable")
         ]
     assert counts == [(0,), (0,), (0,)]

@@ -60,6 +60,8 @@ def test_after_errors(alice: Member, models: Models, route: str, stream: bool) -
 def open_calls(models: Models, seconds: float) -> int:
     """How many calls the engine still has open, at the latest after `seconds`."""
     deadline = time.monotonic() + seconds
-    while (count := httpx.get(f"{models.engine}/state").json()["open"]) and time.monotonic() < deadline:
+    while (
+        count := httpx.get(f"{models.engine}/state").json()["open"]
+    ) and time.monotonic() < deadline:
         time.sleep(0.1)
     return int(count)

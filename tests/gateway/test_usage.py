@@ -12,7 +12,9 @@ APPEARS_WITHIN_SECONDS = 40
 def metrics(gateway: Gateway, token: str) -> dict[str, dict[str, Any]]:
     """{public name of the model: metrics} of one key today, from the call for all keys."""
     today = datetime.now(UTC).date().isoformat()
-    answer = gateway.get("/user/daily/activity", start_date=today, end_date=today, page_size=1000).json()
+    answer = gateway.get(
+        "/user/daily/activity", start_date=today, end_date=today, page_size=1000
+    ).json()
     assert answer["metadata"]["has_more"] is False
     return {
         name: group["api_key_breakdown"][token]["metrics"]

@@ -1,7 +1,8 @@
-"""An engine for the gateway's tests: OpenAI and Anthropic routes whose manners the model's name decides.
+"""An engine for the gateway's tests: OpenAI and Anthropic routes; the model's name decides how.
 
-`…-slow` answers after a second, `…-hang` never begins, `…-drip` streams two events and then one every
-ten seconds, `…-error` answers 500 and repeats the prompt in its error, as engines do, `…-missing` 404.
+`…-slow` answers after a second, `…-hang` never begins, `…-drip` streams two events and then one
+every ten seconds, `…-error` answers 500 and repeats the prompt in its error, as engines do,
+`…-missing` answers 404.
 `GET /state` tells what it saw, without the bodies of the calls.
 """
 
@@ -59,13 +60,22 @@ async def respond(path: str, body: dict[str, Any], send: Any) -> None:
 def chat(model: str) -> dict[str, Any]:
     message = {"role": "assistant", "content": "".join(WORDS)}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model, "choices": [choice], "usage": USAGE}  # fmt: skip
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [choice],
+        "usage": USAGE,
+    }
 
 
 def chat_events(model: str) -> list[str]:
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
     deltas = [{"role": "assistant", "content": WORDS[0]}, *({"content": w} for w in WORDS[1:])]
-    chunks = [{**base, "choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas]
+    chunks = [
+        {**base, "choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas
+    ]
     chunks.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     chunks.append({**base, "choices": [], "usage": USAGE})
     return [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"]
@@ -73,35 +83,86 @@ def chat_events(model: str) -> list[str]:
 
 def message(model: str, text: str = "".join(WORDS)) -> dict[str, Any]:
     content = [{"type": "text", "text": text}] if text else []
-    return {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": content, "stop_reason": "end_turn", "stop_sequence": None, "usage": TOKENS}  # fmt: skip
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": TOKENS,
+    }
 
 
 def message_events(model: str) -> list[str]:
     start = {"type": "message_start", "message": {**message(model, ""), "stop_reason": None}}
-    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    block = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
     deltas = [
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}
         for word in WORDS
     ]
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": TOKENS}
-    events = [start, block, *deltas, {"type": "content_block_stop", "index": 0}, end, {"type": "message_stop"}]
+    events = [
+        start,
+        block,
+        *deltas,
+        {"type": "content_block_stop", "index": 0},
+        end,
+        {"type": "message_stop"},
+    ]
     return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
 
 
 def response(model: str) -> dict[str, Any]:
     text = {"type": "output_text", "text": "".join(WORDS), "annotations": []}
-    output = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
-    usage = {**TOKENS, "total_tokens": 18, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}  # fmt: skip
-    return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": model, "output": [output], "usage": usage, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}  # fmt: skip
+    output = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [text],
+    }
+    usage = {
+        **TOKENS,
+        "total_tokens": 18,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": model,
+        "output": [output],
+        "usage": usage,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
 
 
 def response_events(model: str) -> list[str]:
     whole = response(model)
     events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**whole, "status": "in_progress", "output": [], "usage": None}}
+        {
+            "type": "response.created",
+            "response": {**whole, "status": "in_progress", "output": [], "usage": None},
+        }
     ]
     events += [
-        {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": word}
+        {
+            "type": "response.output_text.delta",
+            "item_id": "msg_1",
+            "output_index": 0,
+            "content_index": 0,
+            "delta": word,
+        }
         for word in WORDS
     ]
     events.append({"type": "response.completed", "response": whole})
