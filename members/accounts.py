@@ -38,18 +38,19 @@ SECURITY_NOTICES = {
 """allauth's notices that we send; each has a sentence in emails/security."""
 
 
-class AccountAdapter(DefaultAccountAdapter):
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def save_user(
         self, request: HttpRequest, user: User, form: BaseForm, commit: bool = True
     ) -> User:
         user.language = translation.get_language() or ""
         try:
             with transaction.atomic():
-                return super().save_user(request, user, form, commit)
+                saved: User = super().save_user(request, user, form, commit)
         except IntegrityError:  # the same address a moment ago: answer as for any known address
             raise ImmediateHttpResponse(
                 self.respond_email_verification_sent(request, None)
             ) from None
+        return saved
 
     # -- mails: the row only; what is said, and every link, is made by the worker ----------------
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
@@ -112,13 +113,14 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
 
-class SocialAccountAdapter(DefaultSocialAccountAdapter):
+class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """The owner of an address arrives with proof: whoever took it without proof has to go.
 
         An account whose owner *has* proved the address is never merged: GitHub sign-in is added
         to it from her account page, while signed in.
         """
+        _keep_little(sociallogin)
         if sociallogin.is_existing:
             return
         for address in sociallogin.email_addresses:
@@ -130,6 +132,14 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         user.name = str(data.get("name") or "")[: User._meta.get_field("name").max_length]
         user.language = translation.get_language() or ""
         return user
+
+
+def _keep_little(sociallogin: SocialLogin) -> None:
+    """Of GitHub's profile we keep the name of the account; its id is a column of its own."""
+    account = sociallogin.account
+    account.extra_data = {"login": account.extra_data.get("login", "")}
+    if account.pk:
+        account.save(update_fields=["extra_data"])
 
 
 def release_address(email: str, *, keep: User | None = None) -> None:

@@ -3,7 +3,7 @@
 What records a decision can be neither changed nor deleted here.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import Group

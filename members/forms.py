@@ -115,4 +115,4 @@ class LimitsForm(ReasonForm):
     parallel = forms.IntegerField(
         label=_("In parallel"), min_value=1, max_value=100, required=False
     )
-    field_order: ClassVar[list[str]] = ["rpm", "parallel", "reason"]
+    field_order = ("rpm", "parallel", "reason")

@@ -6,7 +6,7 @@ says what makes two requests the same mail; Postgres keeps one row for each.
 
 import time
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
@@ -55,7 +55,7 @@ def _put(rows: Iterable[Mail]) -> None:
 
 def _put_limited(row: Mail) -> None:
     """For mails that anybody can cause by typing an address."""
-    day_ago = timezone.now() - timezone.timedelta(days=1)
+    day_ago = timezone.now() - timedelta(days=1)
     sent = Mail.objects.filter(to=row.to, kind=row.kind, created_at__gt=day_ago).count()
     if sent < MAILS_PER_DAY:
         _put([row])

@@ -5,6 +5,8 @@ from datetime import datetime
 
 import structlog
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.db import transaction
@@ -194,9 +196,8 @@ def _forget_person(user: User) -> None:
     """Everything personal goes now; a row without a name stays as the owner of keys in removal."""
     user.applications.all().delete()
     user.mails.all().delete()
-    user.socialaccount_set.all().delete()
-    user.authenticator_set.all().delete()
-    user.emailaddress_set.all().delete()
+    for hers in (SocialAccount, Authenticator, EmailAddress):
+        hers.objects.filter(user=user).delete()
     user.membership_events.update(reason="")
     user.email = f"left-{user.public_id}@invalid"
     user.name, user.language = "", ""

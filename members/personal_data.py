@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.db.models import Model, QuerySet
 
@@ -10,16 +13,18 @@ from members.models import Decision, User
 
 
 def export(*, user: User) -> dict[str, Any]:
-    """Everything that names her, ready for JSON. Secrets (password, second factors) are not shown."""
+    """Everything that names her, ready for JSON; not the secrets (password, second factors)."""
     return {
         "account": _fields(
             user, "public_id", "email", "name", "language", "date_joined", "last_login"
         ),
-        "addresses": _rows(user.emailaddress_set.all(), "email", "verified", "primary"),
+        "addresses": _rows(EmailAddress.objects.filter(user=user), "email", "verified", "primary"),
         "github": _rows(
-            user.socialaccount_set.all(), "provider", "uid", "extra_data", "date_joined"
+            SocialAccount.objects.filter(user=user), "provider", "uid", "extra_data", "date_joined"
         ),
-        "second_factors": _rows(user.authenticator_set.all(), "type", "created_at", "last_used_at"),
+        "second_factors": _rows(
+            Authenticator.objects.filter(user=user), "type", "created_at", "last_used_at"
+        ),
         "sessions": _rows(
             UserSession.objects.filter(user=user), "created_at", "ip", "last_seen_at", "user_agent"
         ),

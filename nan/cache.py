@@ -9,6 +9,8 @@ from redis.exceptions import RedisError
 
 log = structlog.get_logger(__name__)
 
+MISSING = object()
+
 
 def _fail_open(name: str, fallback: Any) -> Callable[..., Any]:
     operation = getattr(RedisCache, name)
@@ -31,7 +33,7 @@ class FailOpenRedisCache(RedisCache):
     """
 
     add = _fail_open("add", True)
-    get = _fail_open("get", None)
+    _get = _fail_open("get", MISSING)
     set = _fail_open("set", None)
     touch = _fail_open("touch", False)
     delete = _fail_open("delete", False)
@@ -40,3 +42,8 @@ class FailOpenRedisCache(RedisCache):
     delete_many = _fail_open("delete_many", None)
     has_key = _fail_open("has_key", False)
     clear = _fail_open("clear", False)
+
+    def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
+        """A miss is the caller's default, here as anywhere."""
+        value = self._get(key, default, version)
+        return default if value is MISSING else value

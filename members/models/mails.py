@@ -1,7 +1,7 @@
 """The outbox: a row is a mail to be sent."""
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -51,7 +51,7 @@ class Mail(models.Model):
         SUSPENDED = "suspended", _("suspended")
         REINSTATED = "reinstated", _("reinstated")
 
-    ERRORS: ClassVar[dict[str, str]] = {
+    ERRORS: ClassVar[dict[str, Any]] = {
         "unreachable": _("The mail server could not be reached."),
         "later": _("The mail server asked to try again later."),
         "refused": _("The mail server refused this mail."),

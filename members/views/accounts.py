@@ -25,4 +25,4 @@ def is_confirmed(key: str) -> bool:
         pk = signing.loads(key, max_age=max_age, salt=app_settings.SALT)
     except signing.BadSignature:
         return False
-    return EmailAddress.objects.filter(pk=pk, verified=True).exists()
+    return bool(EmailAddress.objects.filter(pk=pk, verified=True).exists())

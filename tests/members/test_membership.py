@@ -8,14 +8,14 @@ from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
+
 from inference import keys
 from inference.models import Key, KeyHolder, Server
-from tests.members.test_waitlist import at_once
-from tests.people import PASSWORD, applicant, let_in, person, signed_in, staff
-
 from members import membership, outbox, waitlist
 from members.accounts import AccountAdapter
 from members.models import Application, Mail, Membership, MembershipEvent, User
+from tests.members.test_waitlist import at_once
+from tests.people import PASSWORD, applicant, let_in, person, signed_in, staff
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +41,7 @@ def kinds() -> list[str]:
     return list(Mail.objects.filter(state="due").order_by("pk").values_list("kind", flat=True))
 
 
-# -- W2: active needs both, in either order, once ------------------------------------------------
+# -- W2: active needs both, in either order, once ---------------------------------------------
 def test_w2_confirm_then_approve(admin: User, seats: Server) -> None:
     user = let_in(applicant("Nora"), by=admin)
     assert user.is_member
@@ -105,7 +105,7 @@ def test_nobody_but_a_member_gets_to_the_key(
     assert Key.objects.count() == 0
 
 
-# -- Suspension ----------------------------------------------------------------------------------
+# -- Suspension -------------------------------------------------------------------------------
 def test_a4_suspension_ends_open_sessions_and_password_reset_does_not_help(
     member: User, admin: User, mailbox
 ) -> None:
@@ -150,7 +150,7 @@ def test_suspension_once_and_back(member: User, admin: User) -> None:
     assert events[1:] == [("suspended", admin.email), ("reinstated", admin.email)]
 
 
-# -- Leaving -------------------------------------------------------------------------------------
+# -- Leaving ----------------------------------------------------------------------------------
 def test_leaving_erases_her_and_waits_for_the_gateway(member: User) -> None:
     public_id = member.public_id
     keys.request_key(user=member, public_key=b"0" * 32)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
-from inference.models import Key, Server
 from pytest_django import DjangoAssertNumQueries, Settings
-from tests.people import ANSWERS, applicant, let_in, person, staff
 
+from inference.models import Key, Server
 from members import seats, waitlist
 from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
+from tests.people import ANSWERS, applicant, let_in, person, staff
 
 pytestmark = pytest.mark.django_db
 State = Application.State
@@ -36,7 +36,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
         gate.wait()
         try:
             results[index] = calls[index]()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (the test looks at it)
             results[index] = error
         finally:
             connection.close()
@@ -102,7 +102,7 @@ def test_what_is_decided_is_neither_edited_nor_withdrawn(
         waitlist.withdraw(application=waiting)
 
 
-# -- W4: one transition, one mail, a row of audit each ------------------------------------------
+# -- W4: one transition, one mail, a row of audit each ----------------------------------------
 def test_w4_rejected_then_approved(
     waiting: Application, admin: User, seats: Server, no_wait: None
 ) -> None:
@@ -160,7 +160,7 @@ def test_rejecting_needs_a_reason(waiting: Application, admin: User) -> None:
     assert Decision.objects.count() == 0
 
 
-# -- Seats ---------------------------------------------------------------------------------------
+# -- Seats ------------------------------------------------------------------------------------
 def test_approval_beyond_capacity_asks_first(admin: User, seats: Server) -> None:
     Server.objects.update(seats=1)
     rows = [applicant("P1").pk, applicant("P2").pk]
@@ -195,7 +195,7 @@ def test_two_admins_do_not_share_the_last_seat() -> None:
     assert sorted(type(result).__name__ for result in found) == ["NoSeats", "Outcome"]
 
 
-# -- Undo ----------------------------------------------------------------------------------------
+# -- Undo -------------------------------------------------------------------------------------
 def test_undo_takes_back_membership_key_and_mail(
     waiting: Application, admin: User, seats: Server, settings: Settings
 ) -> None:

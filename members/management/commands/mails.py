@@ -1,7 +1,7 @@
 """manage.py mails list|retry: what is in the outbox and did not simply go out."""
 
-import json
 import argparse
+import json
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,7 +1,7 @@
 """manage.py waitlist list|approve|reject: what the staff page does, for scripts."""
 
-import json
 import argparse
+import json
 from argparse import ArgumentParser
 from typing import Any
 
