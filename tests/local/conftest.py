@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,14 @@ def wait_until(true: Callable[[], Any], *, seconds: float = 20) -> Any:
     return answer
 
 
+# Set for the tests of the site; a stack that inherited them would start no Postgres of its own.
+OUTSIDE = ("DATABASE_URL", "REDIS_URL", "SITE_URL", "API_URL", "NAN_STATE_DIR", "MAIL_DIR")
+
+
+def own_environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in OUTSIDE}
+
+
 class SmallStack:
     """A supervisor in a process of its own, and what it left in its state folder."""
 
@@ -33,7 +42,11 @@ class SmallStack:
     def start(self, scenario: str, *, wait: bool = True) -> "SmallStack":
         self.output = (self.folder / "output").open("w+")
         self.process = subprocess.Popen(
-            self.command(scenario, "run"), stdout=self.output, stderr=subprocess.STDOUT, cwd=ROOT
+            self.command(scenario, "run"),
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env=own_environ(),
         )
         if wait:
             wait_until(lambda: self.record.get("pid") == self.process.pid and self.record["ready"])
@@ -43,9 +56,17 @@ class SmallStack:
         module = [sys.executable, "-m", "tests.local.small_stack", scenario, verb]
         return [*module, "--state-dir", str(self.folder), "--free-ports"]
 
-    def call(self, scenario: str, verb: str) -> subprocess.CompletedProcess[str]:
+    def call(
+        self, scenario: str, verb: str, *more: str, answer: str = ""
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(scenario, verb), capture_output=True, text=True, cwd=ROOT, timeout=60
+            [*self.command(scenario, verb), *more],
+            input=answer,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=60,
+            env=own_environ(),
         )
 
     @property

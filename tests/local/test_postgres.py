@@ -1,7 +1,7 @@
 """The embedded Postgres itself: where it lives, as whom, and who may enter."""
 
+import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from nan.local import postgres, state
-from nan.local.config import ROOT, Stack
+from nan.local.config import Stack
 
 from .conftest import SmallStack, wait_until
 
@@ -23,8 +23,6 @@ class Database(SmallStack):
 
     @property
     def urls(self) -> dict[str, str]:
-        import json
-
         ports = json.loads((self.folder / "ports.json").read_text())
         stack = Stack.load(state_dir=self.folder, ports=ports, environ={})
         return {"nan": stack.database_url, "litellm": stack.litellm_database_url}
@@ -101,9 +99,7 @@ def test_a_private_folder_keeps_its_permissions(database: Database) -> None:
     assert (database.folder / "postgres").is_symlink() == (os.geteuid() == 0)
     outside = (database.folder / "postgres").resolve()
     database.stop()
-    cleaned = subprocess.run(
-        [*database.command("", "clean-data"), "--yes"], capture_output=True, text=True, cwd=ROOT
-    )
+    cleaned = database.call("", "clean-data", "--yes")
     assert cleaned.returncode == 0, cleaned.stderr
     assert not outside.exists()
     assert [path.name for path in database.folder.iterdir()] == []
@@ -112,18 +108,14 @@ def test_a_private_folder_keeps_its_permissions(database: Database) -> None:
 def test_clean_data_asks_first(database: Database) -> None:
     database.start("")
     database.stop()
-    asked = subprocess.run(
-        database.command("", "clean-data"), input="\n", capture_output=True, text=True, cwd=ROOT
-    )
+    asked = database.call("", "clean-data", answer="\n")
     assert (asked.returncode, asked.stdout.endswith("Nothing was changed.\n")) == (1, True)
     assert (database.folder / "secrets.json").exists()
 
 
 def test_clean_data_refuses_while_the_stack_runs(database: Database) -> None:
     database.start("")
-    refused = subprocess.run(
-        [*database.command("", "clean-data"), "--yes"], capture_output=True, text=True, cwd=ROOT
-    )
+    refused = database.call("", "clean-data", "--yes")
     assert refused.returncode == 2
     assert "already running" in refused.stderr
     wait_until(lambda: database.record["ready"])
