@@ -80,11 +80,6 @@ def policy(header: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def speaking(request: pytest.FixtureRequest) -> Client:
-    return Client(headers={"accept-language": request.param})
-
-
-@pytest.fixture
 def ana(db: None) -> Client:
     """Signed in with her password a moment ago, so that nothing asks her for it again."""
     user = User.objects.create_user("ana@example.org", PASSWORD)
@@ -176,7 +171,7 @@ def test_refused_forms(client: Client, path: str, data: dict[str, str], language
 def test_menus_follow_the_reader(outsider: User, admin: User) -> None:
     def links(client: Client) -> set[str]:
         html = client.get("/privacy/").content.decode().split("<main")[0]
-        return {name for name in ("login", "signup", "/account/", "/staff/") if f"{name}" in html}
+        return {name for name in ("login", "signup", "/account/", "/staff/") if name in html}
 
     assert links(Client()) == {"login", "signup"}
     assert links(signed_in(outsider)) == {"/account/"}
@@ -190,9 +185,7 @@ def test_second_factor_is_reachable_from_the_account_menu(outsider: User) -> Non
 
 def test_language_switch_is_remembered_and_returns_to_the_page(client: Client) -> None:
     html = client.get("/privacy/", headers={"accept-language": "es"}).content.decode()
-    assert (
-        '<button class="button plain" name="language" value="en" lang="en">English</button>' in html
-    )
+    assert 'name="language" value="en" lang="en">English</button>' in " ".join(html.split())
     response = client.post("/i18n/setlang/", {"language": "en", "next": "/privacy/"})
     assert response["Location"] == "/privacy/"
     assert read(client.get("/privacy/", headers={"accept-language": "es"})).lang == "en"
