@@ -158,6 +158,13 @@ PER_MINUTE = (
             "requests_per_minute",
             "17",
         ),
+        (
+            {"rate_limit_type": "requests", "retry__after": "3600"},
+            limited("requests", 100),
+            PER_MINUTE.format(100, 60),
+            "requests_per_minute",
+            "60",
+        ),
         ({}, limited("requests", 100), PER_MINUTE.format(100, 60), "requests_per_minute", "60"),
         (
             {"rate_limit_type": "requests", "x-ratelimit-api_key-limit-requests": "30"},
@@ -188,6 +195,7 @@ def test_a_limit_says_which_how_much_and_when(
         (429, "No deployments available for selected model, Try again in 5 seconds."),
         (429, "litellm.RateLimitError: RateLimitError: Hosted_vllmException - busy"),
         (429, "Deployment has all max_parallel_requests slots in use."),
+        (529, "overloaded"),
         (503, "litellm.ServiceUnavailableError: http://10.1.2.3:8000/v1"),
     ],
 )

@@ -119,6 +119,7 @@ LONE = b'{"error":{"message":"a\\ud800b \\ud83d\\ude00 \\u00f1"}}'
         (b'{"error":{"message":"raw \xff\xed\xa0\x80 end"}}', "raw � end"),
         (b'{"error":{"message":"quote \\" slash \\\\ nul \\u0000 del \x7f"}}',
          'quote " slash \\ nul \x00 del \x7f'),
+        (b'{"error":{"message":"a\\udc00\\udc00b"}}', "a�b"),
         (LONE, "a�b 😀 ñ"),
     ],
 )  # fmt: skip

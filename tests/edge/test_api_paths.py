@@ -1,6 +1,7 @@
 """Which requests reach the gateway, and as what."""
 
 import http.client
+import select
 import socket
 
 import pytest
@@ -223,6 +224,18 @@ def test_p5_larger_bodies_are_a_413_in_json(scene: Scene, size: int) -> None:
     assert scene.gateway.requests == []
 
 
+def test_p5_the_413_waits_until_the_client_has_sent_all(scene: Scene) -> None:
+    """A client that is still sending would see a broken pipe and miss the answer."""
+    size = 32 * 2**20 + 1
+    with socket.create_connection(("127.0.0.1", scene.edge.api), 10) as connection:
+        head = f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n"
+        connection.sendall(head.encode() + b"x" * (size - 1))
+        assert select.select([connection], [], [], 0.3)[0] == []
+        connection.sendall(b"x")
+        answer = read_answer(connection)
+    assert (answer.status, answer.json["error"]["code"]) == (413, "request_too_large")
+
+
 @pytest.mark.parametrize(
     ("length", "status"),
     [
@@ -239,7 +252,6 @@ def test_a_wrong_content_length_is_refused(scene: Scene, length: str, status: in
     raw = f"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n{{"
     with socket.create_connection(("127.0.0.1", scene.edge.api), 5) as connection:
         connection.sendall(raw.encode())
-        connection.shutdown(socket.SHUT_WR)
         assert read_answer(connection).status == status
     assert scene.gateway.requests == []
 

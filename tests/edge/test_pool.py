@@ -72,6 +72,7 @@ def test_s13_a_dead_engine_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_the_runtime_socket_enables_a_place_and_is_ours_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
     with RawServer(answer_ok) as engine, running_edge(tmp_path) as edge:
         places = runtime(edge, "show servers state slot01").splitlines()[2:]
         assert [line.split()[3] for line in places if line] == [f"r{n}" for n in range(1, 9)]
