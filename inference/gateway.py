@@ -25,7 +25,6 @@ ALLOWED_ROUTES = [
     "/v1/responses",
     "/v1/embeddings",
     "/v1/audio/transcriptions",
-    "/v1/audio/translations",
     "/v1/audio/speech",
     "/v1/models",
 ]

@@ -16,6 +16,8 @@ import redis
 from django.conf import settings
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, PublicKey, SealedBox
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 
 class RevealUnavailable(Exception):
@@ -31,8 +33,12 @@ class WrongBrowser(Exception):
 
 @cache
 def _redis() -> "redis.Redis":
+    """Tries once more at once, which is enough after a restart; a page must not wait longer."""
     return redis.Redis.from_url(
-        str(settings.CACHES["default"]["LOCATION"]), socket_connect_timeout=1, socket_timeout=2
+        str(settings.CACHES["default"]["LOCATION"]),
+        socket_connect_timeout=1,
+        socket_timeout=2,
+        retry=Retry(NoBackoff(), 1),
     )
 
 
