@@ -81,7 +81,7 @@ class Visitor:
         return self
 
     def be_let_in(self) -> "Visitor":
-        self.stack.manage("waitlist", "approve", self.email, "--json")
+        self.stack.manage("waitlist", "approve", self.email, "--beyond-capacity", "--json")
         return self
 
     def become_member(self) -> "Visitor":

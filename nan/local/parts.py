@@ -23,6 +23,7 @@ GATEWAY_SOURCE = ROOT / "deploy" / "gateway"
 GATEWAY_HOME = ROOT / ".nan" / "gateway"
 # "/admin.sock" and HAProxy's temporary suffix have to fit into 107 bytes as well.
 LONGEST_SOCKET_FOLDER = 80
+LOCAL_SEATS = "50"
 
 
 def all_parts(stack: Stack) -> list[Part]:
@@ -40,7 +41,8 @@ def all_parts(stack: Stack) -> list[Part]:
         worker(stack, "fleet", threads=2, env=environment.app(stack, part="worker-fleet")),
     )
     chosen = [build(stack) for wanted, build in optional if wanted]
-    return [*chosen, *(build(stack) for build in always), *workers, first_admin(stack)]
+    firsts = (first_admin(stack), first_server(stack))
+    return [*chosen, *(build(stack) for build in always), *workers, *firsts]
 
 
 def database(stack: Stack) -> Part:
@@ -165,6 +167,12 @@ def first_admin(stack: Stack) -> Part:
     return _manage(stack, "first-admin", "first_admin", after=("migrate",), private_output=True)
 
 
+def first_server(stack: Stack) -> Part:
+    """This machine, with seats, so that people can be let in."""
+    arguments = ("servers", "add", "local", "--seats", LOCAL_SEATS, "--first")
+    return _manage(stack, "first-server", *arguments, after=("migrate",))
+
+
 def _manage(
     stack: Stack,
     name: str,
@@ -192,7 +200,7 @@ def web(stack: Stack) -> Part:
             *(PYTHON, "-m", "gunicorn", "nan.wsgi:application"),
             *("--bind", f"{HOST}:{port}", "--worker-class", "gthread"),
             *("--workers", str(WEB_WORKERS), "--threads", str(WEB_THREADS)),
-            *("--graceful-timeout", "8", "--forwarded-allow-ips", HOST),
+            *("--graceful-timeout", "8", "--forwarded-allow-ips", HOST, "--no-control-socket"),
             *("--worker-tmp-dir", _memory_dir()),
         ],
         env=environment.app(stack, part="web"),

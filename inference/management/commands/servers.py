@@ -19,10 +19,13 @@ class Command(BaseCommand):
             if name == "add":
                 verb.add_argument("name")
                 verb.add_argument("--seats", type=int, required=True)
+                verb.add_argument(
+                    "--first", action="store_true", help="only if there is no server yet"
+                )
 
     def handle(self, *args: Any, **options: Any) -> None:
         rows = Server.objects.all()
-        if options["verb"] == "add":
+        if options["verb"] == "add" and not (options["first"] and rows.exists()):
             server, _created = Server.objects.update_or_create(
                 name=options["name"], defaults={"seats": options["seats"], "active": True}
             )
