@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -39,29 +40,34 @@ def gateway_home() -> Path:
 
 
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with parts.upstream(tmp_path_factory.mktemp("engine")) as url:
+def folder() -> Iterator[Path]:
+    """Not pytest's own: other runs clear that away, and Postgres stops without its folder."""
+    with tempfile.TemporaryDirectory(prefix="nan-gateway-", ignore_cleanup_errors=True) as path:
+        yield Path(path)
+
+
+@pytest.fixture(scope="session")
+def engine(folder: Path) -> Iterator[str]:
+    with parts.upstream(folder) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with parts.postgres(tmp_path_factory.mktemp("database")) as url:
+def database(folder: Path) -> Iterator[str]:
+    with parts.postgres(folder) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def own_gateway(
-    tmp_path_factory: pytest.TempPathFactory, gateway_home: Path, engine: str, database: str
-) -> Iterator[Own]:
-    folder = tmp_path_factory.mktemp("gateway")
+def own_gateway(folder: Path, gateway_home: Path, engine: str, database: str) -> Iterator[Own]:
     path = folder / "config.json"
     config.write(config.Settings(models=(file_model(engine),)), path)
     with ExitStack() as stack:
         port = stack.enter_context(parts.valkey(folder))
         environ = parts.environment(database, port, parts.secrets_of_a_gateway())
         started = parts.gateway(folder, home=gateway_home, config=path, environ=environ)
-        yield Own(folder, gateway_home, path, stack.enter_context(started), database, port, environ)
+        url = stack.enter_context(started)
+        yield Own(folder, gateway_home, path, url, database, port, environ)
 
 
 def file_model(engine: str) -> config.Model:
