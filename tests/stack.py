@@ -26,7 +26,11 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL = [sys.executable, "-m", "nan.local"]
 # What a test run sets for itself must not leak into the stack's own settings.
-LEFT_OUT = ("DATABASE_URL", "REDIS_URL", "DJANGO_SECRET_KEY", "NAN_STATE_DIR", "SITE_URL", "API_URL")
+INHERITED = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+def bare_environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
 def wait_until(condition: Callable[[], Any], *, seconds: float, what: str, every: float = 0.1) -> Any:
@@ -51,13 +55,12 @@ class Stack:
 
     def start(self) -> "Stack":
         self.state_dir.mkdir(parents=True, exist_ok=True)
-        environment = {k: v for k, v in os.environ.items() if k not in LEFT_OUT}
         self.process = subprocess.Popen(
             [*LOCAL, "run", "--free-ports", "--state-dir", str(self.state_dir)],
             stdout=(self.state_dir / "run.log").open("wb"),
             stderr=subprocess.STDOUT,
             cwd=ROOT,
-            env={**environment, **self.extra},
+            env={**bare_environment(), **self.extra},
         )
         try:
             wait_until(self._is_up, seconds=180, what="the stack to be ready")
@@ -106,7 +109,7 @@ class Stack:
         run = subprocess.run(
             [*LOCAL, "env", "--json", "--state-dir", str(self.state_dir)],
             capture_output=True, check=True, text=True, cwd=ROOT,
-            env={k: v for k, v in os.environ.items() if k not in LEFT_OUT} | dict(self.extra),
+            env={**bare_environment(), **self.extra},
         )
         return json.loads(run.stdout)
 
@@ -131,7 +134,7 @@ class Stack:
         extra = self.gateway_settings if gateway else {}
         run = subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            capture_output=True, text=True, cwd=ROOT, env={**os.environ, **self.env, **extra},
+            capture_output=True, text=True, cwd=ROOT, env={**bare_environment(), **self.env, **extra},
         )
         assert run.returncode == 0, f"manage.py {arguments}: {run.stdout}{run.stderr}"
         return run.stdout
@@ -140,7 +143,7 @@ class Stack:
         """Runs `code` with Django set up, for what only rows can tell."""
         run = subprocess.run(
             [sys.executable, "-c", f"import django; django.setup()\n{code}", *arguments],
-            capture_output=True, text=True, cwd=ROOT, env={**os.environ, **self.env},
+            capture_output=True, text=True, cwd=ROOT, env={**bare_environment(), **self.env},
         )
         assert run.returncode == 0, run.stderr
         return run.stdout
@@ -194,7 +197,7 @@ class Stack:
     def local(self, *arguments: str) -> str:
         run = subprocess.run(
             [*LOCAL, *arguments, "--state-dir", str(self.state_dir)],
-            capture_output=True, text=True, cwd=ROOT, timeout=180,
+            capture_output=True, text=True, cwd=ROOT, timeout=180, env=bare_environment(),
         )
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout
