@@ -12,6 +12,7 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from inference import keys
 from inference.models import KeyHolder
@@ -114,7 +115,7 @@ def close_keys(*, user: User, actor: User | None, reason: str) -> None:
 def suspend(*, membership: Membership, actor: User | None, reason: str) -> Membership:
     """Ends her sessions and holds her key; the gateway follows within its minute."""
     if not reason.strip():
-        raise NotPossible("A suspension needs a reason.")
+        raise NotPossible(_("A suspension needs a reason."))
     _move(membership, Membership.State.ACTIVE, Membership.State.SUSPENDED)
     user = _person(membership)
     shut_out(user)
@@ -155,7 +156,7 @@ def set_limits(
     reason: str,
 ) -> Membership:
     if not reason.strip():
-        raise NotPossible("Changed limits need a reason.")
+        raise NotPossible(_("Changed limits need a reason."))
     user = _person(membership)
     keys.set_limits(user=user, rpm=rpm, parallel=parallel, actor=actor, reason=reason)
     _note(
@@ -232,12 +233,14 @@ def _move(membership: Membership, origin: str, target: str) -> None:
     moved = Membership.objects.filter(pk=membership.pk, state=origin).update(state=target)
     membership.refresh_from_db()
     if not moved:
-        raise NotPossible(f"This membership is {membership.get_state_display()}.")
+        raise NotPossible(
+            _("This membership is %(state)s.") % {"state": membership.get_state_display()}
+        )
 
 
 def _person(membership: Membership) -> User:
     if membership.user is None:
-        raise NotPossible("This person has left.")
+        raise NotPossible(_("This person has left."))
     return membership.user
 
 

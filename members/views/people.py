@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
@@ -133,7 +134,7 @@ def account(request: HttpRequest) -> HttpResponse:
         with translation.override(user.language):
             messages.success(request, _("Saved."))
         response = redirect("account")
-        response.set_cookie("django_language", user.language, samesite="Lax")
+        response.set_cookie(settings.LANGUAGE_COOKIE_NAME, user.language, samesite="Lax")
         return response
     context = {"form": form, "membership": getattr(user, "membership", None)}
     return render(request, "members/account.html", context)

@@ -1,6 +1,7 @@
 """The admins' pages: who gets there, what they do, what they cost."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -247,3 +248,20 @@ def test_first_admin_once(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("first_admin", "--json")
     assert capsys.readouterr().out == ""
     assert (PASSWORD, Mail.objects.count(), membership.erase_left()) == (PASSWORD, 0, 0)
+
+
+def test_large_numbers_keep_working_as_ids(admin: User, seats: Server) -> None:
+    """Numbers on pages have separators; ids in forms and links must not."""
+    with connection.cursor() as cursor:
+        for table in ("application", "mail", "membership"):
+            cursor.execute(f"SELECT setval('members_{table}_id_seq', 1234567)")
+    for n in range(51):
+        applicant(f"P{n}")
+    client = signed_in(admin)
+    page = client.get("/staff/waitlist/").content.decode()
+    values = re.findall(r'name="application" value="([^"]+)"', page)
+    client.post("/staff/waitlist/decide/", {"application": values, "action": "approve"})
+    assert Membership.objects.count() == 50
+    assert re.search(r"after=1234617\b", page)
+    Mail.objects.update(state="failed")
+    assert 'name="mail" value="1234' in client.get("/staff/").content.decode()
