@@ -12,6 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from inference import keys, provisioning, reveal
+from inference.limits import Limits
 from inference.models import Key, KeyHolder
 from inference.provisioning import GIVE_UP
 from members.models import User
@@ -30,7 +31,7 @@ def only_key_works(user: User, pair: PrivateKey, fake: FakeGateway) -> None:
     value = reveal.take(key.id, key.token, pair)
     assert value is not None
     assert fake.admits(value)
-    assert fake.peaks[str(user.public_id)] <= (100, 5)
+    assert Limits(*fake.peaks[str(user.public_id)]).within(Limits(100, 5))
 
 
 TROUBLES = [manner for manner in Manner if manner not in (Manner.REFUSE, Manner.LIE)]

@@ -1,0 +1,165 @@
+"""Many at once, with real threads on a real Postgres."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+from nacl.public import PrivateKey
+
+from inference import keys, provisioning, reveal, tasks
+from inference.claims import BATCH
+from inference.models import Key, KeyHolder
+from members.models import User
+from tests.fakes.gateway import FakeGateway
+from tests.inference.conftest import advance, live
+from tests.people import person, signed_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(number: int, work: Callable[[int], Any]) -> list[Any]:
+    """Runs `work` in that many threads that start together."""
+    gate = threading.Barrier(number)
+
+    def run(index: int) -> Any:
+        gate.wait()
+        try:
+            return work(index)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(run, range(number)))
+
+
+def test_k4_ten_clicks_and_a_message_delivered_twice_make_one_key(
+    member: User, client_of_fake: object, fake: FakeGateway
+) -> None:
+    fake.race_seconds = 0.05
+    browsers = [signed_in(member) for _ in range(10)]
+    answers = at_once(10, lambda index: browsers[index].post("/key/create"))
+    assert [answer.status_code for answer in answers] == [302] * 10
+    assert sum("key_reveal" in answer.cookies for answer in answers) == 1
+    at_once(2, lambda _: tasks.gateway_advance_keys())
+    at_once(2, lambda _: tasks.gateway_advance_keys())
+    assert live(member) == [("active", 100, 5)]
+    assert [theirs["token"] for theirs in fake.keys.values()] == [Key.objects.get().token]
+    winner = next(
+        browser
+        for browser, answer in zip(browsers, answers, strict=True)
+        if "key_reveal" in answer.cookies
+    )
+    assert winner.post("/key/reveal").status_code == 200
+
+
+def test_k4_ten_rotations_make_one_successor(
+    member: User, client_of_fake: object, fake: FakeGateway
+) -> None:
+    keys.request_key(user=member, public_key=b"1" * 32)
+    advance(member)
+    browsers = [signed_in(member) for _ in range(10)]
+    at_once(10, lambda index: browsers[index].post("/key/rotate", {"at_once": "1"}))
+    at_once(4, lambda _: tasks.gateway_advance_keys())
+    advance(member)
+    assert live(member) == [("active", 100, 5)]
+    assert len(fake.keys) == 1
+    assert fake.peaks[str(member.public_id)] == (100, 5)
+
+
+def test_one_of_two_reveals_shows_the_key(
+    member: User, client_of_fake: object, pair: PrivateKey
+) -> None:
+    key = keys.request_key(user=member, public_key=bytes(pair.public_key))
+    advance(member)
+    key.refresh_from_db()
+    taken = at_once(8, lambda _: reveal.take(key.id, key.token, pair))
+    assert sum(value is not None for value in taken) == 1
+
+
+def test_asking_while_a_worker_is_in_the_middle(
+    member: User, client_of_fake: object, fake: FakeGateway
+) -> None:
+    """She revokes while her key is being made: the worker sees it at its end."""
+    keys.request_key(user=member, public_key=b"1" * 32)
+    fake.seconds_per_call = 0.3
+    worker = threading.Thread(target=tasks.gateway_advance_keys)
+    worker.start()
+    while not fake.calls:
+        pass
+    keys.revoke(user=member, actor=member)
+    worker.join()
+    assert (live(member), fake.keys) == ([], {})
+    assert KeyHolder.objects.get().due_at is None
+
+
+def test_k12_fifty_keys_none_stuck(client_of_fake: object, fake: FakeGateway, db: None) -> None:
+    people = [person(f"p{number}") for number in range(50)]
+    for user in people:
+        keys.request_key(user=user, public_key=b"1" * 32)
+    at_once(4, lambda _: tasks.gateway_advance_keys())
+    assert set(Key.objects.values_list("state", flat=True)) == {"active"}
+    assert len(fake.keys) == 50
+    assert fake.paths() == ["/key/generate"] * 50
+
+
+def test_k12_a_request_that_rolls_back_publishes_nothing(member: User) -> None:
+    with patch.object(tasks.gateway_advance_keys, "apply_async") as publish:
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            keys.request_key(user=member, public_key=b"1" * 32)
+            raise ZeroDivisionError
+        assert publish.call_count == 0
+        keys.request_key(user=member, public_key=b"1" * 32)
+        assert publish.call_count == 1
+    assert Key.objects.count() == 1
+
+
+def test_many_requests_publish_one_message(client_of_fake: object, db: None) -> None:
+    people = [person(f"p{number}") for number in range(20)]
+    with patch.object(tasks.gateway_advance_keys, "apply_async") as publish:
+        for user in people:
+            keys.request_key(user=user, public_key=b"1" * 32)
+        assert publish.call_count == 1
+        tasks.gateway_advance_keys()
+        # More than one batch brings another worker in.
+        assert publish.call_count == 1 + len(people) // BATCH
+        keys.revoke(user=people[0], actor=None)
+        assert publish.call_count == 2 + len(people) // BATCH
+
+
+def test_a_lost_message_is_swept_up(member: User, client_of_fake: object) -> None:
+    with patch.object(tasks.gateway_advance_keys, "apply_async", side_effect=OSError("no broker")):
+        keys.request_key(user=member, public_key=b"1" * 32)
+    assert live(member) == [("requested", 0, 0)]
+    tasks.gateway_advance_keys()
+    assert live(member) == [("active", 100, 5)]
+
+
+def test_the_end_of_an_overlap_needs_nobody(
+    member: User, client_of_fake: object, fake: FakeGateway
+) -> None:
+    keys.request_key(user=member, public_key=b"1" * 32)
+    tasks.gateway_advance_keys()
+    keys.rotate(user=member, public_key=b"2" * 32, actor=member)
+    tasks.gateway_advance_keys()
+    old = Key.objects.get(outgoing=True)
+    assert KeyHolder.objects.get().due_at == old.remove_at
+    Key.objects.filter(pk=old.pk).update(remove_at=timezone.now())
+    KeyHolder.objects.update(due_at=timezone.now())
+    tasks.gateway_advance_keys()
+    assert live(member) == [("active", 100, 5)]
+    assert KeyHolder.objects.get().due_at is None
+
+
+def test_two_workers_never_hold_one_members_keys(
+    member: User, client_of_fake: object, fake: FakeGateway
+) -> None:
+    keys.request_key(user=member, public_key=b"1" * 32)
+    fake.seconds_per_call = 0.2
+    done = at_once(8, lambda _: provisioning.advance(member.public_id))
+    assert sorted(done) == [False] * 7 + [True]
+    assert fake.paths() == ["/key/generate"]
