@@ -20,7 +20,8 @@ def member_required(view: View) -> View:
     @login_required
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not request.user.is_member:
+        user = request.user
+        if not (user.is_authenticated and user.is_member):
             return render(request, "members/not_a_member.html", status=403)
         return view(request, *args, **kwargs)
 

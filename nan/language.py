@@ -8,7 +8,7 @@ from django.utils import translation
 
 
 class ProfileLanguageMiddleware:
-    """LocaleMiddleware has looked at cookie and browser; a signed-in person's profile goes between."""
+    """LocaleMiddleware has looked at cookie and browser; the profile goes between the two."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -135,7 +135,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BEAT_SCHEDULE = {
     "mails": {"task": "members.tasks.send_due_mails", "schedule": 10, "options": {"expires": 30}},
-    "keys": {"task": "inference.tasks.gateway_advance_keys", "schedule": 5, "options": {"expires": 20}},
+    "keys": {
+        "task": "inference.tasks.gateway_advance_keys",
+        "schedule": 5,
+        "options": {"expires": 20},
+    },
     "reconcile": {
         "task": "inference.tasks.gateway_reconcile_keys",
         "schedule": 180,

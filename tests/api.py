@@ -7,7 +7,9 @@ import httpx
 ROUTES = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 
 
-def payload(route: str, text: str, *, stream: bool = False, model: str = "nan") -> dict[str, object]:
+def payload(
+    route: str, text: str, *, stream: bool = False, model: str = "nan"
+) -> dict[str, object]:
     if route == "/v1/responses":
         return {"model": model, "input": text, "stream": stream}
     return {

@@ -20,7 +20,10 @@ COMMAND = [sys.executable, "-m", "nan.local"]
 def stack(*arguments: str) -> str:
     return subprocess.run(
         [*COMMAND, *arguments, "--state-dir", str(STATE)],
-        check=True, capture_output=True, text=True, cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     ).stdout
 
 
@@ -29,13 +32,17 @@ def start() -> None:
     log = (STATE / "run.log").open("w")
     process = subprocess.Popen(
         [*COMMAND, "run", "--only", "postgres,valkey", "--free-ports", "--state-dir", str(STATE)],
-        stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        cwd=ROOT,
     )
     atexit.register(stop, process)
     deadline = time.monotonic() + 60
     while not ready():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit(f"Postgres and Valkey did not start:\n{(STATE / 'run.log').read_text()}")
+            raise SystemExit(
+                f"Postgres and Valkey did not start:\n{(STATE / 'run.log').read_text()}"
+            )
         time.sleep(0.1)
     for name, value in json.loads(stack("env", "--json")).items():
         os.environ.setdefault(name, value)

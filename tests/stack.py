@@ -33,7 +33,9 @@ def bare_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
-def wait_until(condition: Callable[[], Any], *, seconds: float, what: str, every: float = 0.1) -> Any:
+def wait_until(
+    condition: Callable[[], Any], *, seconds: float, what: str, every: float = 0.1
+) -> Any:
     """The first truthy answer; fails with `what` when there is none in time."""
     deadline = time.monotonic() + seconds
     while True:
@@ -108,7 +110,10 @@ class Stack:
         """The app's settings; the gateway's key is not among them."""
         run = subprocess.run(
             [*LOCAL, "env", "--json", "--state-dir", str(self.state_dir)],
-            capture_output=True, check=True, text=True, cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+            cwd=ROOT,
             env={**bare_environment(), **self.extra},
         )
         return json.loads(run.stdout)
@@ -134,7 +139,10 @@ class Stack:
         extra = self.gateway_settings if gateway else {}
         run = subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            capture_output=True, text=True, cwd=ROOT, env={**bare_environment(), **self.env, **extra},
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**bare_environment(), **self.env, **extra},
         )
         assert run.returncode == 0, f"manage.py {arguments}: {run.stdout}{run.stderr}"
         return run.stdout
@@ -143,7 +151,10 @@ class Stack:
         """Runs `code` with Django set up, for what only rows can tell."""
         run = subprocess.run(
             [sys.executable, "-c", f"import django; django.setup()\n{code}", *arguments],
-            capture_output=True, text=True, cwd=ROOT, env={**bare_environment(), **self.env},
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**bare_environment(), **self.env},
         )
         assert run.returncode == 0, run.stderr
         return run.stdout
@@ -160,6 +171,7 @@ class Stack:
 
     def mail(self, to: str, *, about: str, seconds: float = 30) -> str:
         """The text of the newest mail to `to` whose text matches `about`."""
+
         def look() -> str | None:
             texts = [body(message) for message in self.mails(to)]
             return next((text for text in reversed(texts) if re.search(about, text)), None)
@@ -197,7 +209,11 @@ class Stack:
     def local(self, *arguments: str) -> str:
         run = subprocess.run(
             [*LOCAL, *arguments, "--state-dir", str(self.state_dir)],
-            capture_output=True, text=True, cwd=ROOT, timeout=180, env=bare_environment(),
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=180,
+            env=bare_environment(),
         )
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout

@@ -68,7 +68,8 @@ class Stack:
 
     @property
     def site_url(self) -> str:
-        return self._set("SITE_URL") or f"http://{HOST}:{self.ports['site']}"
+        """By name: browsers take no passkey for an address of digits."""
+        return self._set("SITE_URL") or f"http://localhost:{self.ports['site']}"
 
     @property
     def api_url(self) -> str:

@@ -43,7 +43,8 @@ def test_curl(stack: Stack, key: str) -> None:
             *("-H", f"Authorization: Bearer {key}", "-H", "Content-Type: application/json"),
             *("-d", '{"model":"nan","stream":true,"messages":[{"role":"user","content":"hi"}]}'),
         ],
-        capture_output=True, text=True,
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.rstrip().endswith("data: [DONE]")
@@ -56,7 +57,9 @@ def test_openai_package(stack: Stack, key: str) -> None:
     assert whole.choices[0].message.content == "hola"
     parts = client.chat.completions.create(model="nan", messages=said, stream=True)
     assert "".join(p.choices[0].delta.content or "" for p in parts if p.choices) == "hola"
-    assert client.responses.create(model="nan", input="reply with exactly: hola").output_text == "hola"
+    assert (
+        client.responses.create(model="nan", input="reply with exactly: hola").output_text == "hola"
+    )
 
 
 def test_anthropic_package(stack: Stack, key: str) -> None:

@@ -1,4 +1,4 @@
-"""A database that can't be had is a 503 that says try again, for views and middleware alike (P6)."""
+"""A database that can't be had is a 503 that says *try again*, also before any view runs (P6)."""
 
 import os
 import socket
@@ -16,7 +16,8 @@ client = Client(raise_request_exception=False)
 if {session!r}:
     client.cookies["session"] = {session!r}
 answer = client.get({path!r})
-print(answer.status_code, answer.get("Retry-After"), answer.get("Cache-Control"), answer["Content-Type"])
+head = [answer.get(name) for name in ("Retry-After", "Cache-Control", "Content-Type")]
+print(answer.status_code, *head)
 print(answer.content.decode())
 """
 
@@ -33,7 +34,11 @@ def ask_without_database(path: str, session: str = "x" * 32) -> list[str]:
     }
     run = subprocess.run(
         [sys.executable, "-c", ASK.format(path=path, session=session)],
-        capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+        timeout=60,
     )
     assert run.returncode == 0, run.stderr
     return run.stdout.split("\n", 1)
