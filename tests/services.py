@@ -61,5 +61,6 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 os.environ.setdefault("DJANGO_SECRET_KEY", "only-for-tests")
 os.environ.setdefault("NAN_LOCAL", "1")
+os.environ.setdefault("DB_POOL_SIZE", "16")  # for tests in which many act at once
 if not os.environ.get("DATABASE_URL"):
     start()
