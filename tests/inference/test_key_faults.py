@@ -77,7 +77,7 @@ def test_k5_after_trouble_a_key_has_to_prove_itself(
 def test_a_late_creation_is_removed_again(
     member: User, client_of_fake: object, pair: PrivateKey, fake: FakeGateway
 ) -> None:
-    """The first call acts only after the second has made the key: the alias holds two for a while."""
+    """The first call acts after the second has made the key: two under one alias for a while."""
     fake.race_seconds = 1.0
     key = keys.request_key(user=member, public_key=bytes(pair.public_key))
     provisioning.advance(member.public_id)

@@ -267,7 +267,9 @@ def test_examples_are_ready_to_paste(browser: Client, member: User) -> None:
     make(browser, member)
     response = browser.post("/key/reveal")
     value, page = shown(response), response.content.decode()
-    examples = re.findall(r'<section class="flow" aria-labelledby="example-(.*?)".*?</section>', page, re.S)
+    examples = re.findall(
+        r'<section class="flow" aria-labelledby="example-(.*?)".*?</section>', page, re.S
+    )
     assert examples == ["curl", "curl-messages", "opencode", "claude-code", "openai", "anthropic"]
     assert page.count(value) == 7
     assert page.count(settings.API_URL) == 6

@@ -266,9 +266,7 @@ def test_keys_outlive_the_person(member: User, make_key: Maker, fake: FakeGatewa
     assert [key.state for key in holder.keys.all()] == ["deleted"]
 
 
-def test_every_change_has_its_actor_and_reason(
-    member: User, admin: User, make_key: Maker
-) -> None:
+def test_every_change_has_its_actor_and_reason(member: User, admin: User, make_key: Maker) -> None:
     make_key(member)
     keys.hold(user=member, actor=admin, reason="abuse")
     keys.release(user=member, actor=admin)

@@ -31,9 +31,7 @@ def test_agreement(member: User, make_key: Maker) -> None:
     assert counted() == {"ours": 1, "theirs": 1}
 
 
-def test_an_orphan_is_blocked_and_removed(
-    member: User, make_key: Maker, fake: FakeGateway
-) -> None:
+def test_an_orphan_is_blocked_and_removed(member: User, make_key: Maker, fake: FakeGateway) -> None:
     key = make_key(member)
     orphan = foreign_key(fake, metadata={"site": settings.SITE_URL})
     fake.calls.clear()
