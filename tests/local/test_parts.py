@@ -102,7 +102,16 @@ def test_postgres_stops_after_all_that_use_it(folder: Path) -> None:
     needs = all_needs(parts.all_parts(stack_of(folder)))
     users = {name for name, found in needs.items() if "postgres" in found}
     workers = {"worker-default", "worker-gateway", "worker-fleet"}
-    assert users == {"migrate", "first-admin", "gateway", "web", "edge", "beat", *workers}
+    assert users == {
+        "migrate",
+        "first-admin",
+        "first-server",
+        "gateway",
+        "web",
+        "edge",
+        "beat",
+        *workers,
+    }
 
 
 def test_parts_that_wait_for_each_other_are_refused() -> None:
