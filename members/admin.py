@@ -5,7 +5,16 @@ What records a decision can be neither changed nor deleted here.
 
 from typing import Any
 
+from allauth.account import admin as _account_admin  # noqa: F401  (registers what is replaced)
+from allauth.account.models import EmailAddress
+from allauth.mfa import admin as _mfa_admin  # noqa: F401
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount import admin as _social_admin  # noqa: F401
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions import admin as _sessions_admin  # noqa: F401
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
+from django.contrib.auth import admin as _auth_admin  # noqa: F401
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -17,8 +26,18 @@ from django.utils.translation import gettext_lazy as _
 from members import outbox
 from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
 
-if admin.site.is_registered(Group):
-    admin.site.unregister(Group)  # rights are "staff" or nothing
+# Rights are "staff" or nothing, GitHub's application comes from the settings, and its tokens are
+# not kept: nothing to see. The others are shown below in a way that changes nothing.
+for hidden in (
+    Group,
+    SocialApp,
+    SocialToken,
+    EmailAddress,
+    SocialAccount,
+    Authenticator,
+    UserSession,
+):
+    admin.site.unregister(hidden)
 
 
 def link(row: Any, text: Any = None) -> SafeString | str:
@@ -163,3 +182,45 @@ class MailAdmin(ReadOnlyAdmin):
     def send_again(self, request: HttpRequest, mails: QuerySet[Mail]) -> None:
         count = outbox.retry(mails)
         self.message_user(request, _("%(count)d to be sent again.") % {"count": count})
+
+
+@admin.register(EmailAddress)
+class EmailAddressAdmin(ReadOnlyAdmin):
+    list_display = ("email", "person", "verified", "primary")
+    list_filter = ("verified", "primary")
+    list_select_related = ("user",)
+    search_fields = ("email__istartswith",)
+    ordering = ("-pk",)
+
+
+@admin.register(SocialAccount)
+class SocialAccountAdmin(ReadOnlyAdmin):
+    list_display = ("provider", "uid", "person", "date_joined", "last_login")
+    list_select_related = ("user",)
+    search_fields = ("user__email__istartswith", "uid")
+    ordering = ("-pk",)
+    fields = ("provider", "uid", "user", "date_joined", "last_login")
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(ReadOnlyAdmin):
+    """Second factors without their secrets. A lost one is deleted here, after asking who she is."""
+
+    list_display = ("person", "type", "created_at", "last_used_at")
+    list_filter = ("type",)
+    list_select_related = ("user",)
+    search_fields = ("user__email__istartswith",)
+    ordering = ("-pk",)
+    fields = ("user", "type", "created_at", "last_used_at")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+
+@admin.register(UserSession)
+class UserSessionAdmin(ReadOnlyAdmin):
+    list_display = ("person", "created_at", "last_seen_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email__istartswith",)
+    ordering = ("-pk",)
+    fields = ("user", "created_at", "last_seen_at")

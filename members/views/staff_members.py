@@ -97,7 +97,7 @@ def _member(row: Membership, **forms: Any) -> dict[str, Any]:
         "pending": membership.is_pending(row),
         "key": keys.summary(row.user),
         "reason_form": ReasonForm(),
-        "limits_form": LimitsForm(),
+        "limits_form": LimitsForm(auto_id="limits_%s"),
         **forms,
     }
 
@@ -134,7 +134,7 @@ def reinstate(request: HttpRequest, pk: int) -> HttpResponse:
 @staff_required
 @require_POST
 def limits(request: HttpRequest, pk: int) -> HttpResponse:
-    row, form = _get(pk), LimitsForm(request.POST)
+    row, form = _get(pk), LimitsForm(request.POST, auto_id="limits_%s")
     if not form.is_valid():
         return render(request, "staff/member.html", _member(row, limits_form=form), status=422)
     _do(

@@ -1,4 +1,4 @@
-"""manage.py members list|suspend|reinstate: what the staff page does, for scripts."""
+"""manage.py members list|suspend|reinstate|erase: what the staff pages do, for scripts."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from members import membership
 from members.management.commands.waitlist import acting
-from members.models import Membership
+from members.models import Membership, User
 
 
 class Command(BaseCommand):
@@ -25,7 +25,9 @@ class Command(BaseCommand):
         suspend.add_argument("--reason", required=True)
         reinstate = verbs.add_parser("reinstate")
         reinstate.add_argument("email", nargs="+")
-        for verb in (listing, suspend, reinstate):
+        erase = verbs.add_parser("erase", help="deletes a person and her data, at her request")
+        erase.add_argument("email", nargs="+")
+        for verb in (listing, suspend, reinstate, erase):
             verb.add_argument(
                 "--json", action="store_true", default=argparse.SUPPRESS, help="machine-readable"
             )
@@ -62,6 +64,16 @@ class Command(BaseCommand):
             membership.reinstate(membership=row, actor=actor)
             for row in self._find(options["email"])
         ]
+
+    def do_erase(self, options: dict[str, Any]) -> list[Membership]:
+        """For someone who can't sign in to do it herself; members or not."""
+        wanted = {email.lower() for email in options["email"]}
+        people = list(User.objects.filter(email__in=wanted, is_staff=False))
+        missing = sorted(wanted - {user.email for user in people})
+        if missing:
+            raise CommandError(f"Nobody here (or staff): {', '.join(missing)}. Nobody was erased.")
+        left = [membership.leave(user=user) for user in people]
+        return [row for row in left if row]
 
     def _find(self, emails: list[str]) -> list[Membership]:
         wanted = {email.lower() for email in emails}
