@@ -1,5 +1,6 @@
 """A person in front of the site, without a browser: cookies, forms, links in mails."""
 
+import json
 import re
 from dataclasses import dataclass, field
 from html import unescape
@@ -25,6 +26,7 @@ class Visitor:
     stack: Stack
     email: str = ""
     language: str = "en"
+    public_id: str = ""  # known of those made by `members`
     http: httpx.Client = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,3 +111,39 @@ class Visitor:
                 what=f"{path} to say {words!r}",
             )
         )
+
+
+# -- Many at once ----------------------------------------------------------------------------------
+
+MAKE_MEMBERS = """
+import json, sys
+from allauth.account.models import EmailAddress
+from django.contrib.auth.hashers import make_password
+from django.test import Client
+from members import waitlist
+from members.models import User
+
+emails, password, answers = json.loads(sys.argv[1])
+stored, made = make_password(password), []
+for email in emails:
+    user = User.objects.create(email=email, password=stored, language="en")
+    EmailAddress.objects.create(user=user, email=email, verified=True, primary=True)
+    application = waitlist.apply(user=user, **answers)
+    waitlist.approve(applications=[application.pk], actor=None, beyond_capacity=True)
+    client = Client()
+    client.force_login(user, "allauth.account.auth_backends.AuthenticationBackend")
+    made.append([str(user.public_id), client.cookies["session"].value])
+print(json.dumps(made))
+"""
+
+
+def members(stack: Stack, count: int) -> list[Visitor]:
+    """People who are in and signed in, made by the use cases instead of through the pages: those
+    let one address through so often a minute only."""
+    people = [Visitor(stack) for _ in range(count)]
+    arguments = json.dumps([[person.email for person in people], PASSWORD, ANSWERS])
+    made = json.loads(stack.python(MAKE_MEMBERS, arguments).splitlines()[-1])
+    for person, (public_id, session) in zip(people, made, strict=True):
+        person.public_id = public_id
+        person.http.cookies.set("session", session, domain="localhost.local")
+    return people
