@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from inference.limits import Limits
 
@@ -105,11 +106,11 @@ class KeyState(models.TextChoices):
         └→ deleted
     """
 
-    REQUESTED = "requested", _("being made")
-    ACTIVE = "active", _("active")
-    BLOCKED = "blocked", _("blocked")
-    DELETED = "deleted", _("deleted")
-    FAILED = "failed", _("failed")
+    REQUESTED = "requested", pgettext_lazy("key", "being made")
+    ACTIVE = "active", pgettext_lazy("key", "active")
+    BLOCKED = "blocked", pgettext_lazy("key", "blocked")
+    DELETED = "deleted", pgettext_lazy("key", "deleted")
+    FAILED = "failed", pgettext_lazy("key", "failed")
 
 
 TRANSITIONS: dict[str, frozenset[str]] = {

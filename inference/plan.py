@@ -58,10 +58,17 @@ def next_due(keys: Sequence[Key], now: datetime) -> datetime | None:
 
 def target(holder: KeyHolder, key: Key, keys: Sequence[Key], now: datetime) -> Limits:
     """The limits that `key` should have, given its siblings."""
-    sharing = any(k.outgoing and not k.leaving(now) and k.state != KeyState.FAILED for k in keys)
-    if not sharing or not can_be_shared(holder.limits):
+    sharing = any(
+        k.outgoing and not _leaving(holder, k, now) and k.state != KeyState.FAILED for k in keys
+    )
+    if not sharing:
         return holder.limits
     return (outgoing_share if key.outgoing else incoming_share)(holder.limits)
+
+
+def _leaving(holder: KeyHolder, key: Key, now: datetime) -> bool:
+    """Its time has come; or her limits became too small for two keys to share."""
+    return key.leaving(now) or (key.outgoing and not can_be_shared(holder.limits))
 
 
 def _look(keys: Sequence[Key], seen: Collection[UUID]) -> Step | None:
@@ -74,7 +81,7 @@ def _look(keys: Sequence[Key], seen: Collection[UUID]) -> Step | None:
 
 def _take_away(holder: KeyHolder, keys: Sequence[Key], now: datetime) -> Step | None:
     for key in keys:
-        leaving = key.leaving(now)
+        leaving = _leaving(holder, key, now)
         if key.state == KeyState.ACTIVE and (leaving or holder.stopped):
             return Step(Action.BLOCK, key)
         if leaving and key.state != KeyState.ACTIVE:
@@ -94,20 +101,12 @@ def _lower(holder: KeyHolder, keys: Sequence[Key], now: datetime) -> Step | None
 def _give(holder: KeyHolder, keys: Sequence[Key], now: datetime) -> Step | None:
     for key in keys:
         wanted = target(holder, key, keys, now)
-        if key.state == KeyState.FAILED or not _fits(holder, key, wanted, keys):
-            continue
         if key.state == KeyState.REQUESTED:
             return Step(Action.CREATE, key, wanted)
+        if key.state == KeyState.FAILED:
+            continue
         if key.limits != wanted:
             return Step(Action.LIMIT, key, wanted)
         if key.state == KeyState.BLOCKED:
             return Step(Action.UNBLOCK, key)
     return None
-
-
-def _fits(holder: KeyHolder, key: Key, wanted: Limits, keys: Sequence[Key]) -> bool:
-    total = wanted
-    for other in keys:
-        if other.id != key.id and other.state == KeyState.ACTIVE:
-            total += other.limits
-    return total.within(holder.limits)

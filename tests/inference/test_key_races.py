@@ -15,6 +15,7 @@ from inference import keys, provisioning, reveal, tasks
 from inference.claims import BATCH
 from inference.models import Key, KeyHolder
 from members.models import User
+from nan.celery import app
 from tests.fakes.gateway import FakeGateway
 from tests.inference.conftest import advance, live
 from tests.people import person, signed_in
@@ -105,6 +106,12 @@ def test_k12_fifty_keys_none_stuck(client_of_fake: object, fake: FakeGateway, db
     assert set(Key.objects.values_list("state", flat=True)) == {"active"}
     assert len(fake.keys) == 50
     assert fake.paths() == ["/key/generate"] * 50
+
+
+def test_p2_the_gateway_has_a_queue_of_its_own() -> None:
+    """Ten-minute work on the fleet's workers never stands before a key."""
+    for task in (tasks.gateway_advance_keys, tasks.gateway_reconcile_keys):
+        assert app.amqp.router.route({}, task.name)["queue"].name == "gateway"
 
 
 def test_k12_a_request_that_rolls_back_publishes_nothing(member: User) -> None:

@@ -30,6 +30,9 @@ def press_something(dice: random.Random, user: User, admin: User) -> None:
         lambda: keys.revoke(user=user, actor=user),
         lambda: keys.hold(user=user, actor=admin, reason="storm"),
         lambda: keys.release(user=user, actor=admin),
+        lambda: keys.set_limits(user=user, rpm=10, parallel=2, actor=admin, reason="storm"),
+        lambda: keys.set_limits(user=user, rpm=100, parallel=1, actor=admin, reason="storm"),
+        lambda: keys.set_limits(user=user, rpm=None, parallel=None, actor=admin, reason="storm"),
         lambda: Key.objects.of(user).filter(outgoing=True).update(remove_at=timezone.now()),
     ]
     try:

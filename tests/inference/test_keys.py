@@ -137,6 +137,19 @@ def test_one_request_at_a_time_can_not_be_shared(
     assert live(member) == [("active", 100, 1)]
 
 
+def test_limits_too_small_to_share_end_an_overlap(
+    member: User, admin: User, make_key: Maker, fake: FakeGateway
+) -> None:
+    make_key(member)
+    keys.rotate(user=member, public_key=b"2" * 32, actor=member)
+    advance(member)
+    keys.set_limits(user=member, rpm=100, parallel=1, actor=admin, reason="abuse")
+    fake.calls.clear()
+    advance(member)
+    assert fake.paths()[:2] == ["/key/block", "/key/delete"]
+    assert live(member) == [("active", 100, 1)]
+
+
 def test_there_is_nothing_to_rotate_without_a_key(member: User) -> None:
     with pytest.raises(KeyRefused) as refused:
         keys.rotate(user=member, public_key=b"2" * 32, actor=member)
