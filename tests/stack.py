@@ -52,13 +52,15 @@ class Stack:
     state_dir: Path
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     extra: Mapping[str, str] = field(default_factory=dict)
+    only: str = ""
+    """Names of parts, to start these and what they need instead of everything."""
 
     # -- Life ----------------------------------------------------------------------------------
 
     def start(self) -> "Stack":
         self.state_dir.mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
-            [*LOCAL, "run", "--free-ports", "--state-dir", str(self.state_dir)],
+            [*LOCAL, "run", "--free-ports", "--state-dir", str(self.state_dir), *self._chosen],
             stdout=(self.state_dir / "run.log").open("wb"),
             stderr=subprocess.STDOUT,
             cwd=ROOT,
@@ -70,6 +72,10 @@ class Stack:
             self.stop()
             raise SystemExit(f"The stack did not start:\n{self.tail(60)}") from None
         return self
+
+    @property
+    def _chosen(self) -> list[str]:
+        return ["--only", self.only] if self.only else []
 
     def _is_up(self) -> bool:
         if self.process is not None and self.process.poll() is not None:

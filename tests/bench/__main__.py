@@ -1,0 +1,120 @@
+"""python -m tests.bench: prints a table; ends with 1 if something is over its bound."""
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench import approval, chat, pages, size, storm
+from tests.bench.report import Line, Report, machine
+from tests.bench.setting import Setting
+from tests.stack import ROOT, Stack
+
+PARTS = ("approval", "storm", "chat", "size", "pages")
+Measured = tuple[list[Line], dict[str, Any]]
+
+
+def main() -> int:
+    options = _arguments()
+    report = Report()
+    print(f"Measuring on {machine()}.", flush=True)
+    if set(options.only) - {"pages"}:
+        with _stack(options) as stack:
+            _measure_stack(report, stack, options)
+    if "pages" in options.only:
+        folder = options.state_dir / "pages"
+        _step(
+            report,
+            "pages with three sizes of community",
+            lambda: pages.measure(folder, sizes=options.sizes, rounds=options.rounds),
+        )
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"\n{report.table()}\n")
+    if options.json:
+        report.save(options.json)
+    return _verdict(report)
+
+
+def _measure_stack(report: Report, stack: Stack, options: argparse.Namespace) -> None:
+    setting = Setting(stack)
+    steps: dict[str, tuple[str, Callable[[], Measured]]] = {
+        "approval": ("one by one", lambda: approval.measure(setting, people=options.people)),
+        "storm": ("all at once", lambda: storm.measure(setting, people=options.crowd)),
+        "chat": ("chat calls", lambda: chat.measure(setting, pairs=options.pairs)),
+        "size": ("memory", lambda: size.memory_of(stack)),
+    }
+    for name, (title, measure) in steps.items():
+        if name in options.only:
+            _step(report, title, measure)
+    if options.stack:
+        setting.clean_up()
+    elif "size" in options.only:
+        _step(report, "second start", lambda: size.second_start(stack))
+
+
+def _step(report: Report, title: str, measure: Callable[[], Measured]) -> None:
+    began = time.monotonic()
+    print(f"  {title} …", end="", flush=True)
+    lines, details = measure()
+    report.add(lines, **details)
+    print(f" {time.monotonic() - began:.0f} s", flush=True)
+
+
+@contextmanager
+def _stack(options: argparse.Namespace) -> Iterator[Stack]:
+    """A running one, which is left as it was; or one of our own, which is forgotten."""
+    if options.stack:
+        yield Stack(options.stack.resolve())
+        return
+    folder = options.state_dir / "stack"
+    stack = Stack(folder)
+    print("  starting the stack …", flush=True)
+    try:
+        yield stack.start()
+    finally:
+        stack.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _verdict(report: Report) -> int:
+    if not report.over:
+        print("All within their bounds.")
+        return 0
+    print("Over: " + "; ".join(line.what for line in report.over))
+    return 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    number = {"type": int, "metavar": "N"}
+    parser.add_argument("--stack", type=Path, metavar="DIR", help="measure this running stack")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write it all as JSON")
+    parser.add_argument(
+        "--only", type=_names, default=PARTS, metavar="LIST", help=f"of {','.join(PARTS)}"
+    )
+    parser.add_argument("--people", default=40, help="let in one by one", **number)
+    parser.add_argument("--crowd", default=200, help="let in at once", **number)
+    parser.add_argument("--pairs", default=200, help="pairs of chat calls", **number)
+    parser.add_argument("--rounds", default=100, help="requests to each page and size", **number)
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[100, 10_000, 100_000], help="people in all"
+    )
+    parser.add_argument(
+        "--state-dir", type=Path, default=ROOT / ".nan" / "bench", help="for stacks of its own"
+    )
+    return parser.parse_args()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if unknown := set(names) - set(PARTS):
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())
