@@ -5,7 +5,7 @@ another one when the claim is given back, somebody asked for more in the meantim
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,6 +18,7 @@ from django.db.models.functions import Now as DatabaseNow
 from django.utils import timezone
 
 from inference import plan
+from inference.gateway import NewKey
 from inference.models import TRANSITIONS, Key, KeyHolder, KeyState
 
 log = structlog.get_logger(__name__)
@@ -41,6 +42,7 @@ class Claim:
         self.full = False
         self.holders: dict[UUID, KeyHolder] = {}
         self.keys: dict[UUID, list[Key]] = {}
+        self.new: dict[UUID, NewKey] = {}
         self._postponed: set[UUID] = set()
 
     @classmethod
@@ -88,9 +90,22 @@ class Claim:
         if state == KeyState.DELETED:
             self.keys[key.holder_id].remove(key)
 
+    def prepare(self, keys: Sequence[Key]) -> None:
+        """Makes the values of keys about to be created and stores their ids, in one statement."""
+        made = {key.pk: NewKey.make() for key in keys}
+        rows = [Key(pk=pk, token=new.token, hint=new.hint) for pk, new in made.items()]
+        ours = Key.objects.filter(holder__lease_until=self.lease)
+        if rows and ours.bulk_update(rows, ["token", "hint"]) != len(rows):
+            raise LostLease
+        self.new |= made
+
     def postpone(self, owners: Iterable[UUID], code: str) -> None:
         """Tries again after 1, 2, 4 … 30 seconds; the sweep on the beat wakes it up."""
+        owners = list(owners)
         self._postponed.update(owners)
+        unused = [key.pk for owner in owners for key in self.keys[owner] if key.pk in self.new]
+        if unused:
+            Key.objects.filter(pk__in=unused).update(token="", hint="")
         seconds = Least(Power(Value(2.0), Cast("attempts", FloatField())), Value(LONGEST_WAIT))
         self._ours(owners).update(
             lease_until=None,
@@ -98,7 +113,7 @@ class Claim:
             attempts=Least(F("attempts") + 1, Value(30)),
             error_code=code,
         )
-        log.warning("gateway_postponed", code=code, members=len(list(owners)))
+        log.warning("gateway_postponed", code=code, members=len(owners))
 
     def settle(self) -> bool:
         """Gives the claim back. False if more was asked for meanwhile: those stay due."""

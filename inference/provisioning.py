@@ -7,7 +7,7 @@ the next one looks before it acts. The plan of a member's steps is in `inference
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from inference import plan, reveal
 from inference.claims import Claim, LostLease
-from inference.gateway import Gateway, GatewayKey, GatewayRefused, GatewayUnavailable, NewKey
+from inference.gateway import Gateway, GatewayKey, GatewayRefused, GatewayUnavailable
 from inference.limits import Limits
 from inference.models import Key, KeyEvent, KeyHolder, KeyState
 from inference.plan import Action, Step
@@ -76,7 +76,9 @@ def advance(owner_ref: UUID, *, client: Gateway | None = None) -> bool:
 def _work(claim: Claim, client: Gateway, deadline: float) -> bool:
     """Runs the plan of each member in the batch. True unless more was asked for meanwhile."""
     claim.read()
-    _doubt_what_was_interrupted(claim)
+    with suppress(LostLease):  # Each member's own steps will find out, and say so.
+        _doubt_what_was_interrupted(claim)
+        claim.prepare(list(_to_be_made(claim)))
     left = dict(claim.holders)
     while left:
         owner_ref, holder = left.popitem()
@@ -97,6 +99,14 @@ def _work(claim: Claim, client: Gateway, deadline: float) -> bool:
             claim.settle()
             raise
     return claim.settle()
+
+
+def _to_be_made(claim: Claim) -> Iterator[Key]:
+    """The keys that nothing has to be done for before they are made."""
+    for owner_ref, holder in claim.holders.items():
+        step = plan.next_step(holder, claim.keys[owner_ref], timezone.now())
+        if step and step.action == Action.CREATE:
+            yield step.key
 
 
 def _run(holder: KeyHolder, claim: Claim, client: Gateway) -> None:
@@ -156,11 +166,13 @@ def _fail(key: Key, claim: Claim, code: str) -> None:
 
 
 def _create(step: Step, claim: Claim, client: Gateway) -> None:
-    """Stores the id that the key will have before the gateway makes it, so that whatever happens
-    next the key can be found again and removed. The value itself lives in this frame only."""
-    key, new = step.key, NewKey.make()
-    holder = claim.holders[key.holder_id]
-    claim.write(key, token=new.token, hint=new.hint)
+    """The id that the key will have is in its row before the gateway makes it, so that whatever
+    happens next it can be found again and removed. The value itself is in memory only."""
+    key, holder = step.key, claim.holders[step.key.holder_id]
+    if key.pk not in claim.new:
+        claim.prepare([key])
+    new = claim.new.pop(key.pk)
+    key.token, key.hint = new.token, new.hint
     client.create(new=new, alias=str(key.id), owner=str(key.holder_id), limits=step.limits)
     # A clean answer is the gateway's word. After any trouble it has to prove that it has the key.
     troubled = holder.attempts or holder.interrupted or key.doubtful_until

@@ -12,11 +12,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from inference import keys, provisioning, reveal
+from inference.gateway import Gateway
 from inference.limits import Limits
 from inference.models import Key, KeyHolder
 from inference.provisioning import GIVE_UP
 from members.models import User
-from tests.fakes.gateway import FakeGateway, Manner
+from tests.fakes.gateway import MASTER_KEY, FakeGateway, Manner
 from tests.inference.conftest import advance, live
 
 pytestmark = pytest.mark.django_db
@@ -273,6 +274,26 @@ def test_who_lost_the_lease_takes_back_what_it_made(
         provisioning.advance(member.public_id)
     advance(member)
     only_key_works(member, pair, fake)
+
+
+def test_a_stopped_worker_wakes_up_after_the_key_is_gone(
+    member: User, client_of_fake: Gateway, fake: FakeGateway
+) -> None:
+    """Stopped just before its call; meanwhile another worker has removed the key for good."""
+    keys.request_key(user=member, public_key=b"2" * 32)
+
+    class Stopped(Gateway):
+        def create(self, **creation: object) -> None:  # type: ignore[override]
+            KeyHolder.objects.update(lease_until=timezone.now())
+            keys.revoke(user=member, actor=member)
+            provisioning.advance(member.public_id)
+            assert live(member) == []
+            super().create(**creation)  # type: ignore[arg-type]
+
+    late = Stopped(fake.url, MASTER_KEY, site="x")
+    provisioning.advance(member.public_id, client=late)
+    assert fake.paths().count("/key/generate") == 1
+    assert fake.keys == {}
 
 
 def _wait_until(true: Callable[[], bool]) -> None:
