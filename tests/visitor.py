@@ -147,3 +147,27 @@ def members(stack: Stack, count: int) -> list[Visitor]:
         person.public_id = public_id
         person.http.cookies.set("session", session, domain="localhost.local")
     return people
+
+
+MAKE_ADMIN = """
+import json, sys
+from allauth.account.models import EmailAddress
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from django.test import Client
+from members.models import User
+
+user = User.objects.create(email=sys.argv[1], language="en", is_staff=True, is_superuser=True)
+EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
+TOTP.activate(user, generate_totp_secret())
+client = Client()
+client.force_login(user, "allauth.account.auth_backends.AuthenticationBackend")
+print(client.cookies["session"].value)
+"""
+
+
+def admin(stack: Stack) -> Visitor:
+    """An admin who has signed in, with a second factor."""
+    person = Visitor(stack, f"admin{next(NUMBERS)}@example.org")
+    session = stack.python(MAKE_ADMIN, person.email).split()[-1]
+    person.http.cookies.set("session", session, domain="localhost.local")
+    return person
