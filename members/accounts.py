@@ -54,7 +54,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     # -- mails: the row only; what is said, and every link, is made by the worker ----------------
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Every mail of allauth's that has no function of its own below is a security notice."""
+        """Every mail of allauth's that has no function of its own below is a security notice.
+
+        Who has no account is not written to.
+        """
+        if template_prefix == "account/email/unknown_account":
+            mails.to_nobody(email)
+            return
         what, user = SECURITY_NOTICES.get(template_prefix), context.get("user")
         if what and user:
             mails.security(user, what=what, to=email)

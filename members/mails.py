@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone, translation
 
 from members.models import Decision, Mail, Membership, User
@@ -43,10 +44,14 @@ def _row(
 
 def _put(rows: Iterable[Mail]) -> None:
     """Inserts what is not there yet and asks a worker to send at once what is due."""
-    from members.tasks import send_mail
-
     rows = list(rows)
     Mail.objects.bulk_create(rows, ignore_conflicts=True)
+    _publish(rows)
+
+
+def _publish(rows: Iterable[Mail]) -> None:
+    from members.tasks import send_mail
+
     now = timezone.now()
     due = [row.message_id for row in rows if row.due_at <= now]
     for message_id in due[:50]:  # more than that is the sweep's work
@@ -83,6 +88,18 @@ def account_exists(user: User) -> None:
 
 def reset_password(user: User) -> None:
     _put_limited(_row(Kind.RESET, user=user, dedupe=f"reset:{user.pk}:{_window()}"))
+
+
+def to_nobody(email: str) -> None:
+    """The work of `reset_password` for an address without an account, of which nothing stays.
+
+    Without it the time of the answer would tell who has an account.
+    """
+    row = Mail(kind=Kind.RESET, to=email, language="", dedupe=f"reset:{email}:{_window()}")
+    with transaction.atomic():
+        _put_limited(row)
+        transaction.set_rollback(True)
+    _publish([row])
 
 
 def security(user: User, *, what: str, to: str) -> None:

@@ -1,7 +1,8 @@
 """A small mail server on loopback that keeps what it gets and can behave badly.
 
 `behave` decides what happens to the next mails: "accept"; "later" (451) or "never" (550) after
-DATA; "drop" (the connection ends after the mail was taken, before the answer).
+DATA; "drop" (the connection ends after the mail was taken, before the answer); "hang" (no answer
+at all).
 """
 
 import asyncio
@@ -72,6 +73,8 @@ class SmtpServer:
         self.mails.append(email.message_from_bytes(raw[:-5], policy=email.policy.default))
         if self.behave == "drop":
             return False
+        if self.behave == "hang":
+            return True
         say("250 taken")
         return True
 

@@ -1,6 +1,12 @@
 """Mail goes out at most once, late if it must, and never stops an approval."""
 
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from django.core.management import call_command
@@ -109,6 +115,44 @@ def test_a_worker_killed_while_sending_leaves_it_unsure(
     Mail.objects.update(claimed_at=timezone.now() - timedelta(seconds=outbox.SEND_SECONDS + 1))
     outbox.send_due()
     assert (Mail.objects.get().state, mailbox.mails) == ("unsure", [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_killed_after_the_server_took_the_mail(mailbox: SmtpServer) -> None:
+    mailbox.behave = "hang"
+    mails.reset_password(person("Otto"))
+    message_id = str(Mail.objects.get().message_id)
+    code = (
+        f"import django; django.setup(); from members import tasks; tasks.send_mail({message_id!r})"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code], env=worker_environment(mailbox.port))
+    wait_until(lambda: mailbox.mails)
+    worker.kill()
+    worker.wait()
+    mailbox.behave = "accept"
+    tasks.send_mail(message_id)
+    Mail.objects.update(claimed_at=timezone.now() - timedelta(seconds=outbox.SEND_SECONDS + 1))
+    outbox.send_due()
+    outbox.send_due()
+    assert (Mail.objects.get().state, len(mailbox.mails)) == ("unsure", 1)
+
+
+def worker_environment(port: int) -> dict[str, str]:
+    name = connection.settings_dict["NAME"]
+    url = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{name}").geturl()
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "nan.settings",
+        "DATABASE_URL": url,
+        "EMAIL_URL": f"smtp://127.0.0.1:{port}",
+    }
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.django_db(transaction=True)
