@@ -35,13 +35,13 @@ class SetupError(Exception):
     """What went wrong and what to do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Step:
     name: str
     title: str
     inputs: Sequence[Path]
     action: Callable[[], None]
-    result: Path
+    results: Sequence[Path]
     remedy: str = REGISTRY
 
     @property
@@ -74,56 +74,52 @@ def main() -> int:
 
 
 def steps(*, dev: bool) -> list[Step]:
-    catalogues = sorted((ROOT / "locale").glob("*/LC_MESSAGES/*.po"))
-    found = [
+    locks = [*LOCKS, ROOT / "requirements-dev.txt"] if dev else LOCKS
+    return [
         Step(
-            "venv",
-            "Making the virtual environment",
-            [],
-            make_venv,
-            PYTHON,
-            "Install Python's venv module (Debian: apt-get install python3-venv).",
+            name="venv",
+            title="Making the virtual environment",
+            inputs=[],
+            action=make_venv,
+            results=[PYTHON],
+            remedy="Install Python's venv module (Debian: apt-get install python3-venv).",
         ),
-        Step("uv", "Installing uv", [HERE / "bootstrap.txt"], install_uv, UV),
+        Step(
+            name="uv",
+            title="Installing uv",
+            inputs=[HERE / "bootstrap.txt"],
+            action=install_uv,
+            results=[UV],
+        ),
+        Step(
+            name="packages-dev" if dev else "packages",
+            title="Installing the packages" + (", with those for tests" if dev else ""),
+            inputs=locks,
+            action=lambda: install_packages(locks),
+            results=[PYTHON],
+        ),
+        Step(
+            name="messages",
+            title="Compiling the translations",
+            inputs=catalogues(),
+            action=compile_messages,
+            results=[path.with_suffix(".mo") for path in catalogues()],
+            remedy="The line that can't be compiled is named above; mend it.",
+        ),
     ]
-    if dev:
-        locks = [*LOCKS, ROOT / "requirements-dev.txt"]
-        found.append(
-            Step(
-                "packages-dev",
-                "Installing the packages, with those for tests",
-                locks,
-                lambda: install_packages(locks),
-                PYTHON,
-            )
-        )
-    else:
-        found.append(
-            Step(
-                "packages",
-                "Installing the packages",
-                LOCKS,
-                lambda: install_packages(LOCKS),
-                PYTHON,
-            )
-        )
-    if catalogues:
-        found.append(
-            Step(
-                "messages",
-                "Compiling the translations",
-                catalogues,
-                compile_messages,
-                catalogues[-1].with_suffix(".mo"),
-                "The line that can't be compiled is named above; mend it.",
-            )
-        )
-    return found
+
+
+def catalogues() -> list[Path]:
+    return sorted((ROOT / "locale").rglob("*.po"))
 
 
 def ensure(step: Step) -> None:
     wanted = fingerprint(step)
-    if step.result.exists() and step.stamp.exists() and step.stamp.read_text() == wanted:
+    if (
+        all(path.exists() for path in step.results)
+        and step.stamp.exists()
+        and step.stamp.read_text() == wanted
+    ):
         return
     print(f"setup: {step.title} …", flush=True)
     began = time.monotonic()
@@ -175,8 +171,8 @@ def install_packages(locks: Sequence[Path]) -> None:
 
 
 def compile_messages() -> None:
-    for catalogue in sorted((ROOT / "locale").glob("*/LC_MESSAGES/*.po")):
-        language = catalogue.parent.parent.name
+    for catalogue in catalogues():
+        language = catalogue.parent.parent.name  # .../es/LC_MESSAGES/django.po
         target = catalogue.with_suffix(".mo")
         babel = [PYTHON, "-m", "babel.messages.frontend", "compile", "--locale", language]
         _run([*babel, "--input-file", catalogue, "--output-file", target], quiet=True)

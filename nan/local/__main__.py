@@ -69,7 +69,7 @@ def _arguments() -> argparse.Namespace:
         "--placeholder", action="store_true", help="env for tools that only load the settings"
     )
     parser.add_argument("--yes", action="store_true", help="clean-data without asking")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     options.state_dir = options.state_dir.resolve()
     return options
 
@@ -80,9 +80,12 @@ def run(options: argparse.Namespace) -> int:
     lock = state.hold_lock(state_dir)
     with lock:
         shutil.rmtree(state_dir / HOLDS, ignore_errors=True)
+        state.mark_as_starting(state_dir)
         if left := state.end_strays(state_dir):
             print(f"Ended what an earlier run left behind: {_summary(left)}", flush=True)
         chosen = ports.choose(file=state_dir / "ports.json", free=options.free_ports)
+        if not options.free_ports and (moved := ports.unusual(chosen)):
+            print(f"Not at the usual ports: {moved}", flush=True)
         stack = Stack.load(state_dir=state_dir, ports=chosen)
         wanted = parts.all_parts(stack)
         if options.only:

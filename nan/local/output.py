@@ -33,7 +33,11 @@ class Console:
         self._print(name, text, mark="*")
 
     def plain(self, text: str) -> None:
-        print(text, file=self.out, flush=True)
+        """A closed terminal (SIGHUP comes with it) must not keep anyone from stopping."""
+        try:
+            print(text, file=self.out, flush=True)
+        except OSError:
+            self.quiet = True
 
     def _print(self, name: str, text: str, *, mark: str = "|") -> None:
         prefix = f"{name:<{self.width}} {mark} "

@@ -44,6 +44,12 @@ def remembered(file: Path) -> dict[str, int]:
     return {**USUAL, **_read(file)}
 
 
+def unusual(chosen: Mapping[str, int]) -> str:
+    """For people who look for a part at its usual port."""
+    moved = {name: port for name, port in chosen.items() if USUAL[name] != port}
+    return ", ".join(f"{name} {USUAL[name]} -> {port}" for name, port in moved.items())
+
+
 def is_free(port: int) -> bool:
     with ExitStack() as held:
         return _bind(held, port) is not None

@@ -68,7 +68,7 @@ def hold_lock(state_dir: Path) -> IO[str]:
 
 @dataclass(kw_only=True)
 class PartRecord:
-    """One row of stack.json. `state`: waiting, starting, ready, restarting, stopped."""
+    """One row of stack.json. `state`: waiting, starting, ready, done, restarting, held, stopped."""
 
     name: str
     state: str = "waiting"
@@ -107,6 +107,13 @@ def read(state_dir: Path) -> StackRecord | None:
         return StackRecord(file=file, parts=parts, **content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def mark_as_starting(state_dir: Path) -> None:
+    """So that nobody takes the *ready* of a run that was killed for that of the next one."""
+    if record := read(state_dir):
+        record.ready = False
+        record.save()
 
 
 def is_alive(pid: int | None, create_time: float | None) -> bool:

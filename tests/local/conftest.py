@@ -38,12 +38,13 @@ class SmallStack:
     def __init__(self, folder: Path):
         self.folder = folder
         self.process: subprocess.Popen[str] | None = None
+        self.output: int | None = None
 
     def start(self, scenario: str, *, wait: bool = True) -> "SmallStack":
-        self.output = (self.folder / "output").open("w+")
+        out = self.output if self.output is not None else (self.folder / "output").open("w")
         self.process = subprocess.Popen(
             self.command(scenario, "run"),
-            stdout=self.output,
+            stdout=out,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
             env=own_environ(),

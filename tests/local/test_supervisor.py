@@ -1,6 +1,7 @@
 """The real supervisor, in a process of its own, with small children."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -25,6 +26,17 @@ def test_starts_in_order_and_stops_in_reverse(small: SmallStack) -> None:
     assert small.stop() == 0
     started = ["start first", "start second", "start third"]
     assert small.events == [*started, "stop third", "stop second", "stop first"]
+    assert state.strays(small.folder) == []
+
+
+def test_a_closed_terminal_stops_everything(small: SmallStack) -> None:
+    """SIGHUP comes when nobody can read any more: what is printed then fails."""
+    terminal, inside = pty.openpty()
+    small.output = inside
+    small.start("chain")
+    os.close(inside)
+    os.close(terminal)
+    assert small.stop(signal.SIGHUP) == 0
     assert state.strays(small.folder) == []
 
 
@@ -141,6 +153,34 @@ def test_logs_are_kept_for_three_earlier_runs(small: SmallStack) -> None:
         small.stop()
     logs = sorted(path.name for path in (small.folder / "logs").iterdir())
     assert logs == [f"first-admin.log{end}" for end in ("", ".1", ".2", ".3")]
+
+
+def test_a_held_part_stays_down_until_it_is_released(small: SmallStack) -> None:
+    small.start("chain")
+    before = small.part("second")["pid"]
+    held = small.call("chain", "hold", "second")
+    assert (held.returncode, alive(before)) == (0, False)
+    time.sleep(1)
+    assert small.part("second")["state"] == "held"
+    assert small.call("chain", "release", "second").returncode == 0
+    after = small.part("second")
+    assert (after["state"], after["restarts"], alive(after["pid"])) == ("ready", 1, True)
+
+
+def test_stopping_while_a_part_is_held(small: SmallStack) -> None:
+    small.start("chain")
+    small.call("chain", "hold", "second")
+    assert small.stop() == 0
+    assert state.strays(small.folder) == []
+    small.start("chain")
+    assert small.part("second")["state"] == "ready"
+
+
+def test_holding_what_is_not_there(small: SmallStack) -> None:
+    small.start("chain")
+    answer = small.call("chain", "hold", "fourth")
+    expected = "No part is called fourth; there are: first, second, third\n"
+    assert (answer.returncode, answer.stderr) == (2, expected)
 
 
 def test_status_and_stop(small: SmallStack) -> None:
