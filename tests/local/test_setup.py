@@ -55,7 +55,9 @@ def test_a_step_that_fails_names_the_remedy_and_runs_again(
         raise subprocess.CalledProcessError(1, ["uv"])
 
     step = a_step(setup, tmp_path, [], action=fail, remedy="look at the cable")
-    with pytest.raises(setup.SetupError, match="Making it failed.*\nWhat to do: look at the cable"):
+    with pytest.raises(
+        setup.SetupError, match=r"Making it failed.*\nWhat to do: look at the cable"
+    ):
         setup.ensure(step)
     runs: list[int] = []
     setup.ensure(a_step(setup, tmp_path, runs))
@@ -67,7 +69,7 @@ def test_what_an_ordinary_user_has_to_install_is_said(
 ) -> None:
     monkeypatch.setattr(setup.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(setup.shutil, "which", lambda name: "/usr/bin/apt-get")
-    with pytest.raises(setup.SetupError, match="as root: apt-get install .* chromium"):
+    with pytest.raises(setup.SetupError, match=r"as root: apt-get install .* chromium"):
         setup.apt_install(["chromium"], why="the tests")
 
 
