@@ -255,6 +255,29 @@ def test_a_dead_workers_lease_runs_out(
     only_key_works(member, pair, fake)
 
 
+def test_what_a_dead_worker_did_is_looked_at(
+    member: User, make_key: Maker, fake: FakeGateway
+) -> None:
+    """It died after the gateway had unblocked the key; then she paused again."""
+    make_key(member)
+    keys.pause(user=member, actor=member)
+    advance(member)
+    keys.resume(user=member, actor=member)
+
+    class Dying(Gateway):
+        def unblock(self, token: str) -> None:
+            super().unblock(token)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        provisioning.advance(member.public_id, client=Dying(fake.url, MASTER_KEY, site="x"))
+    keys.pause(user=member, actor=member)
+    assert (live(member), len(fake.working(member.public_id))) == ([("blocked", 100, 5)], 1)
+    KeyHolder.objects.update(lease_until=timezone.now())
+    provisioning.advance(member.public_id)
+    assert (live(member), fake.working(member.public_id)) == ([("blocked", 100, 5)], [])
+
+
 def test_who_lost_the_lease_takes_back_what_it_made(
     member: User, client_of_fake: object, pair: PrivateKey, fake: FakeGateway
 ) -> None:
