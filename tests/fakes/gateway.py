@@ -42,7 +42,7 @@ class Call:
 
 @dataclass
 class FakeGateway:
-    hang_seconds: float = 1.0
+    hang_seconds: float = 1.2
     # Between looking for an alias and inserting: LiteLLM's race, which lets several through.
     race_seconds: float = 0.0
     seconds_per_call: float = 0.0

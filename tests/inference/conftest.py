@@ -16,7 +16,7 @@ from members.models import User
 from tests.fakes.gateway import MASTER_KEY, FakeGateway
 from tests.people import applicant, let_in
 
-QUICK = httpx.Timeout(0.4)
+QUICK = httpx.Timeout(0.8)
 
 
 @pytest.fixture
