@@ -6,6 +6,12 @@ from pytest_django import Settings
 from tests.fakes.smtp import SmtpServer, smtp_server
 
 
+@pytest.fixture(autouse=True)
+def _site(settings: Settings) -> None:
+    """Links in mails begin like this, wherever the tests' services run."""
+    settings.SITE_URL = "http://127.0.0.1:8000"
+
+
 @pytest.fixture
 def mailbox(settings: Settings) -> Iterator[SmtpServer]:
     """A real mail server; nothing is sent before `outbox.send_due` or a task does it."""
