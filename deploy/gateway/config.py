@@ -87,6 +87,8 @@ def _general(settings: Settings) -> dict[str, Any]:
 def _litellm() -> dict[str, Any]:
     return {
         "turn_off_message_logging": True,
+        # What an engine says when a stream breaks off (deploy/gateway/callbacks).
+        "callbacks": ["nan_stream_errors.callback"],
         "drop_params": True,  # clients send parameters that an engine doesn't know
         "num_retries": 0,  # the pool decides what may be repeated
         "cache": True,  # shares limits and blocked keys between instances …

@@ -32,6 +32,7 @@ QUIET = {
     "NO_OPENAPI": "True",
 }
 POSTGRES_SECONDS = 60
+CALLBACKS = Path(__file__).resolve().parent / "callbacks"
 
 
 def main() -> int:
@@ -114,7 +115,7 @@ def _release_slots() -> int:
 
 
 def _become_litellm(home: Home, options: argparse.Namespace) -> None:
-    environment = home.environment() | QUIET
+    environment = home.environment() | QUIET | {"PYTHONPATH": str(CALLBACKS)}
     if not environment.get("REDIS_PASSWORD"):
         environment.pop("REDIS_PASSWORD", None)
     command = [str(home.python), str(home.venv / "bin" / "litellm")]

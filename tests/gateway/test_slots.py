@@ -57,6 +57,15 @@ def test_after_errors(alice: Member, models: Models, route: str, stream: bool) -
     assert alice.call(route, "no-such-model", **more).status_code == 400
 
 
+@pytest.mark.parametrize("manner", ["cut", "broken"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_after_streams_that_the_engine_broke_off(
+    alice: Member, models: Models, route: str, manner: str
+) -> None:
+    for _ in range(5):
+        assert alice.call(route, models[manner], stream=True).status_code == 200
+
+
 def open_calls(models: Models, seconds: float) -> int:
     """How many calls the engine still has open, at the latest after `seconds`."""
     deadline = time.monotonic() + seconds

@@ -2,7 +2,8 @@
 
 `…-slow` answers after a second, `…-hang` never begins, `…-drip` streams two events and then one
 every ten seconds, `…-error` answers 500 and repeats the prompt in its error, as engines do,
-`…-missing` answers 404.
+`…-missing` answers 404. `…-cut` breaks the connection off in the middle of a stream, and
+`…-broken` ends it with an error event that names the engine's address and repeats the prompt.
 `GET /state` tells what it saw, without the bodies of the calls.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 WORDS = ("Hello", " from", " upstream")
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 TOKENS = {"input_tokens": 11, "output_tokens": 7}
+INTERNALS = "EngineCore at http://10.9.8.7:8100 died, see /opt/vllm/engine.py"
 state: dict[str, Any] = {"open": 0, "seen": [], "cancelled": 0}
 
 
@@ -52,7 +54,10 @@ async def respond(path: str, body: dict[str, Any], send: Any) -> None:
     elif path not in ANSWERS:
         await answer(send, {"error": {"message": "no such path"}}, 404)
     elif body.get("stream"):
-        await stream(send, EVENTS[path](model), 10 if model.endswith("-drip") else 0)
+        await stream(send, events_of(path, model, body), 10 if model.endswith("-drip") else 0)
+        if model.endswith("-cut"):
+            raise ConnectionAbortedError("as asked")
+        await send({"type": "http.response.body", "body": b""})
     else:
         await answer(send, ANSWERS[path](model))
 
@@ -178,6 +183,28 @@ EVENTS = {
 }
 
 
+def events_of(path: str, model: str, body: dict[str, Any]) -> list[str]:
+    events = EVENTS[path](model)
+    if model.endswith("-cut"):
+        return events[:3]
+    if model.endswith("-broken"):
+        asked = body.get("messages") or body.get("input")
+        return [*events[:3], broken_event(path, f"{INTERNALS} input was: {asked}")]
+    return events
+
+
+def broken_event(path: str, message: str) -> str:
+    """What vLLM sends when generation fails after the answer has begun."""
+    error = {"message": message, "type": "InternalServerError", "param": None, "code": 500}
+    if path == "/v1/chat/completions":
+        return f"data: {json.dumps({'error': error})}\n\ndata: [DONE]\n\n"
+    if path == "/v1/messages":
+        event = {"type": "error", "error": {"type": "internal_error", "message": message}}
+        return f"event: error\ndata: {json.dumps(event)}\n\n"
+    event = {**error, "type": "error", "code": "500", "sequence_number": 3}
+    return f"event: error\ndata: {json.dumps(event)}\n\n"
+
+
 async def stream(send: Any, events: list[str], pause: float) -> None:
     headers = [(b"content-type", b"text/event-stream")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -185,7 +212,6 @@ async def stream(send: Any, events: list[str], pause: float) -> None:
         await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
         if number > 0:  # LiteLLM holds the first event of /v1/responses until there is a second
             await asyncio.sleep(pause)
-    await send({"type": "http.response.body", "body": b""})
 
 
 async def answer(send: Any, found: dict[str, Any], status: int = 200) -> None:
