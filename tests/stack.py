@@ -189,6 +189,22 @@ class Stack:
     def pid(self, part: str) -> int:
         return int(self.record["parts"][part]["pid"])
 
+    def is_ready(self, part: str) -> bool:
+        return bool(self.record["parts"][part]["state"] == "ready")
+
+    def wait_ready(self, part: str, *, seconds: float = 90) -> None:
+        wait_until(lambda: self.is_ready(part), seconds=seconds, what=f"{part} to be ready")
+
+    def crash(self, part: str) -> None:
+        """SIGKILL, and back to the moment when the supervisor has noticed."""
+        before = self.pid(part)
+        self.kill(part)
+        wait_until(
+            lambda: self.pid(part) != before or not self.is_ready(part),
+            seconds=20,
+            what=f"{part}'s end to be noticed",
+        )
+
     def kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> None:
         """To the part and its children, as a crash of the host's process would."""
         process = psutil.Process(self.pid(part))

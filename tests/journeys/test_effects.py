@@ -3,7 +3,7 @@ the gateway was down at that moment. Until it is confirmed, the page says that i
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 
@@ -201,8 +201,9 @@ def with_gateway_down(stack: Stack) -> dict[str, Trial]:
 
 
 @pytest.fixture(params=["up", "down"], scope="module")
-def trials(request: pytest.FixtureRequest) -> Iterator[dict[str, Trial]]:
-    yield request.getfixturevalue(f"with_gateway_{request.param}")
+def trials(request: pytest.FixtureRequest) -> dict[str, Trial]:
+    both: dict[str, Trial] = request.getfixturevalue(f"with_gateway_{request.param}")
+    return both
 
 
 @pytest.mark.parametrize("name", CHANGES)
