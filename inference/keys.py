@@ -204,8 +204,12 @@ def _pending(holder: KeyHolder, keys: list[Key], now: datetime) -> bool:
 
 def _lock(user: Any) -> KeyHolder:
     """Her row, created at the first need, and nobody else in it until the commit."""
-    KeyHolder.objects.get_or_create(pk=user.public_id, defaults={"member": user})
-    return KeyHolder.objects.select_for_update().get(pk=user.public_id)
+    locked = KeyHolder.objects.select_for_update().filter(pk=user.public_id)
+    if holder := locked.first():
+        return holder
+    new = KeyHolder(owner_ref=user.public_id, member=user)
+    KeyHolder.objects.bulk_create([new], ignore_conflicts=True)
+    return locked.get()
 
 
 def _live(holder: KeyHolder) -> Any:

@@ -37,26 +37,26 @@ def activate(*, users: Iterable[int]) -> list[Membership]:
     Called both after an approval and after a confirmation. Locking the person's applications in
     both makes the later of two simultaneous calls see what the earlier one committed.
     """
-    users = list(users)
-    locked = Application.objects.filter(user_id__in=users).order_by("pk").select_for_update()
-    approved = {row.user_id for row in locked if row.state == Application.State.APPROVED}
-    ready = _confirmed(approved)
-    ready -= set(Membership.objects.filter(user_id__in=ready).values_list("user_id", flat=True))
-    if not ready:
+    locked = Application.objects.filter(user_id__in=list(users)).order_by("pk").select_for_update()
+    approved = [row.user_id for row in locked if row.state == Application.State.APPROVED]
+    return begin(approved=approved) if approved else []
+
+
+def begin(*, approved: Iterable[int]) -> list[Membership]:
+    """For users whose approved applications the caller has locked, in a transaction."""
+    verified = EmailAddress.objects.filter(user_id=OuterRef("pk"), verified=True)
+    ready = User.objects.filter(Exists(verified), is_active=True, membership=None)
+    people = list(ready.filter(pk__in=approved).order_by("pk"))
+    if not people:
         return []
-    people = User.objects.filter(pk__in=ready, is_active=True).order_by("pk")
+    users = [user.pk for user in people]
     memberships = Membership.objects.bulk_create([Membership(user=user) for user in people])
     _open_keys(people)
-    _note(Event.ACTIVATED, users=[membership.user_id for membership in memberships])
-    mails.cancel(users=ready, kinds=[Mail.Kind.PLACE_READY])
-    mails.welcome(memberships, due_at=_final_at(ready))
+    _note(Event.ACTIVATED, users=users)
+    mails.cancel(users=users, kinds=[Mail.Kind.PLACE_READY])
+    mails.welcome(memberships, due_at=_final_at(users))
     transaction.on_commit(seats.changed)
     return memberships
-
-
-def _confirmed(users: Iterable[int]) -> set[int]:
-    addresses = EmailAddress.objects.filter(user_id__in=users, verified=True)
-    return set(addresses.values_list("user_id", flat=True))
 
 
 def _final_at(users: Iterable[int]) -> dict[int, datetime]:

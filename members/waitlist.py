@@ -129,7 +129,7 @@ def approve(
         raise NoSeats(wanted=len(claimed), free=free)
     _decide(outcome, claimed, action=Action.APPROVE, to=State.APPROVED, actor=actor)
     users = [application.user_id for application in claimed]
-    active = {row.user_id for row in membership.activate(users=users)}
+    active = {row.user_id for row in membership.begin(approved=users)}
     mails.place_ready(d for d in outcome.decisions if d.application.user_id not in active)
     return outcome
 
