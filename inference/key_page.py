@@ -51,8 +51,12 @@ class KeyPage:
         return self.summary.pending
 
     @property
-    def settled(self) -> bool:
-        return self.situation in (Situation.LIVE, Situation.PAUSED)
+    def has_actions(self) -> bool:
+        """There is a key that its member may change."""
+        return not self.offers_creation and self.situation not in (
+            Situation.MAKING,
+            Situation.STOPPED,
+        )
 
     @property
     def words(self) -> Any:
