@@ -22,6 +22,8 @@ PUBLIC_MODEL = env.text("PUBLIC_MODEL", "nan")
 CONTACT_EMAIL = env.text("CONTACT_EMAIL", "admins@localhost")
 
 SECRET_KEY = env.text("DJANGO_SECRET_KEY")
+# Retired keys, newest first: sessions and mailed links of theirs stay valid until they are removed.
+SECRET_KEY_FALLBACKS = env.text("DJANGO_SECRET_KEY_FALLBACKS", "").split()
 DEBUG = env.flag("DJANGO_DEBUG")
 ALLOWED_HOSTS = [urlsplit(SITE_URL).hostname or "", *env.text("EXTRA_HOSTS", "127.0.0.1").split()]
 CSRF_TRUSTED_ORIGINS = [SITE_URL]

@@ -13,6 +13,7 @@ SECRET = (
     "DATABASE_URL",
     "REDIS_URL",
     "DJANGO_SECRET_KEY",
+    "DJANGO_SECRET_KEY_FALLBACKS",
 )
 # Without bytecode every start compiles everything again.
 HARMFUL = ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP")
@@ -36,6 +37,7 @@ def app_settings(stack: Stack, *, part: str = "manage") -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "nan.settings",
         "DJANGO_SECRET_KEY": stack.environ.get("DJANGO_SECRET_KEY")
         or stack.secrets["django_secret_key"],
+        "DJANGO_SECRET_KEY_FALLBACKS": stack.environ.get("DJANGO_SECRET_KEY_FALLBACKS", ""),
         "DJANGO_DEBUG": stack.environ.get("DJANGO_DEBUG", "0"),
         "SITE_URL": stack.site_url,
         "API_URL": stack.api_url,
