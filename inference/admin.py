@@ -46,7 +46,12 @@ class KeyEventInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
 @admin.register(KeyHolder)
 class KeyHolderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("member", "owner_ref", "own_rpm", "own_parallel", "paused", "held", "trouble")
-    list_filter = ("held", "paused", ("own_rpm", admin.EmptyFieldListFilter), "error_code")
+    list_filter = (
+        "held",
+        "paused",
+        ("own_rpm", admin.EmptyFieldListFilter),
+        ("error_code", admin.EmptyFieldListFilter),
+    )
     search_fields = ("=owner_ref", "member__email", "keys__hint")
     list_select_related = ("member",)
     readonly_fields = ("trouble",)
@@ -62,7 +67,12 @@ class KeyHolderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 @admin.register(Key)
 class KeyAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("__str__", "whose", "state", "rpm", "parallel", "requested_at", "last_used_on")
-    list_filter = ("state", "outgoing", "error_code", "requested_at")
+    list_filter = (
+        "state",
+        "outgoing",
+        ("error_code", admin.EmptyFieldListFilter),
+        "requested_at",
+    )
     search_fields = ("=id", "=hint", "=token", "holder__member__email")
     list_select_related = ("holder__member",)
     date_hierarchy = "requested_at"
@@ -108,5 +118,6 @@ class ReconciliationAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 @admin.register(Server)
 class ServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("name", "seats", "active", "added_at")
+    readonly_fields = ("added_at",)
     list_filter = ("active",)
     search_fields = ("name",)

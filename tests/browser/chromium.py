@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,15 @@ QUIET = [
     "--disable-sync",
     "--no-first-run",
 ]
-RUN_AXE = """async () => (await axe.run()).violations
-    .filter(found => ['serious', 'critical'].includes(found.impact))
-    .map(found => found.id + ': ' + found.nodes.map(node => node.html).join(' | '))"""
+RUN_AXE = """async (rules) => {
+    const only = rules.length ? {runOnly: {type: 'rule', values: rules}} : {}
+    const options = {resultTypes: ['violations'], preload: false, ...only}
+    return (await axe.run(options)).violations
+        .filter(found => ['serious', 'critical'].includes(found.impact))
+        .map(found => found.id + ': ' + found.nodes.map(node => node.html).join(' | '))
+}"""
+# What the theme and the width of the window change.
+BY_LOOK = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
 TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
@@ -53,26 +59,38 @@ class Complaints:
         return lines
 
 
-def violations(page: Page) -> list[str]:
+def violations(page: Page, rules: Sequence[str] = ()) -> list[str]:
     """Serious and critical findings of axe. Evaluated over CDP, which the page's CSP lets pass."""
     session = page.context.new_cdp_session(page)
     session.send("Runtime.evaluate", {"expression": AXE})
     session.detach()
-    found: list[str] = page.evaluate(RUN_AXE)
+    found: list[str] = page.evaluate(RUN_AXE, list(rules))
     return found
 
 
 def look(page: Page, url: str, complaints: Complaints) -> list[str]:
-    """Opens a page and lists its faults: axe, one h1, console, sideways scrolling."""
+    """Opens a page and lists its faults."""
     response = page.goto(url)
-    found = [*complaints.take(), *violations(page)]
+    found = [*complaints.take(), *faults_of(page)]
     if response is None or response.status >= 500:
         found.append(f"status {response and response.status}")
-    if page.locator("h1").count() != 1:
-        found.append(f"{page.locator('h1').count()} h1")
-    if page.evaluate(TOO_WIDE):
-        found.append("wider than the screen")
     return found
+
+
+def faults_of(page: Page, *, language: str = "") -> list[str]:
+    """What is wrong with the page that is open: axe, h1, title, language, sideways scrolling."""
+    found = violations(page)
+    if page.locator("h1").count() != 1:
+        found.append(f"h1: {page.locator('h1').all_inner_texts()}")
+    if not page.title().removesuffix("· NaN").strip():
+        found.append("no title")
+    if language and page.locator("html").get_attribute("lang") != language:
+        found.append(f"lang: {page.locator('html').get_attribute('lang')}")
+    return [*found, *too_wide(page)]
+
+
+def too_wide(page: Page) -> list[str]:
+    return ["wider than the screen"] if page.evaluate(TOO_WIDE) else []
 
 
 def virtual_passkey(page: Page, *, verifies: bool) -> Any:

@@ -1,29 +1,17 @@
 """Account and public pages in a real browser: axe, phone width, both themes, both languages."""
 
-import os
-from collections.abc import Iterator
-
 import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext, expect
 from pytest_django.live_server_helper import LiveServer
 
 from members.models import User
-from tests.browser.chromium import Complaints, chromium, look, virtual_passkey
+from tests.browser.chromium import Complaints, look, virtual_passkey
 from tests.pages.test_pages import ACCOUNT, SIGNED_OUT
 from tests.people import PASSWORD, person, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FROM = {"X-Forwarded-For": "192.0.2.7"}  # the edge would set it
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    # Playwright's event loop lives in this thread; Django would take it for async code.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with chromium() as started:
-        yield started
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture

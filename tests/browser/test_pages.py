@@ -1,0 +1,84 @@
+"""Every page in every state that looks different, in a real browser.
+
+With SCREENSHOTS=folder, pictures of all of them are left there.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings as site
+from playwright.sync_api import Browser, BrowserContext, Page
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from inference import reveal
+from inference.views import COOKIE
+from members.models import User
+from tests.browser.chromium import BY_LOOK, Complaints, faults_of, too_wide, violations
+from tests.browser.states import PAIR, REVEALED, View, all_views
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LOOKS = [("light", 1280), ("dark", 360)], [("dark", 1280), ("light", 360)]
+PICTURES = os.environ.get("SCREENSHOTS")
+
+
+@pytest.fixture
+def views(settings: Settings, tmp_path: Path) -> list[View]:
+    settings.ROOT_URLCONF = "tests.browser.urls"
+    settings.EMAIL_FILE_PATH = str(tmp_path)
+    return all_views()
+
+
+def show(context: BrowserContext, page: Page, server: LiveServer, view: View) -> None:
+    """Goes to the page as the one who sees it."""
+    context.clear_cookies()
+    cookies = {site.SESSION_COOKIE_NAME: session(view.who)} if view.who else {}
+    if view.name == REVEALED:
+        cookies[COOKIE] = reveal.to_cookie(PAIR)
+    context.add_cookies([{"name": n, "value": v, "url": server.url} for n, v in cookies.items()])
+    page.goto(server.url + view.path)
+    if view.then:
+        view.then(page)
+
+
+def session(user: User) -> str:
+    return signed_in(user).cookies[site.SESSION_COOKIE_NAME].value
+
+
+@pytest.mark.parametrize(("language", "looks"), [("es", LOOKS[0]), ("en", LOOKS[1])])
+def test_no_page_has_a_fault(
+    browser: Browser,
+    live_server: LiveServer,
+    views: list[View],
+    language: str,
+    looks: list[tuple[str, int]],
+) -> None:
+    User.objects.update(language=language)
+    # Without transitions: they would still be on their way when the theme has just changed.
+    context = browser.new_context(locale=language, reduced_motion="reduce")
+    page = context.new_page()
+    complaints = Complaints(page)
+    found: dict[str, list[str]] = {}
+    for view in views:
+        for number, (theme, width) in enumerate(looks):
+            page.emulate_media(color_scheme=theme)
+            page.set_viewport_size({"width": width, "height": 800})
+            name = f"{view.name} {language} {theme} {width}"
+            if number == 0:
+                show(context, page, live_server, view)
+                found[name] = faults_of(page, language=language) + complaints.take()
+            else:
+                found[name] = [*violations(page, BY_LOOK), *too_wide(page)] + complaints.take()
+            picture(page, name)
+    context.close()
+    lines = [f"{name}: {fault}" for name, faults in found.items() for fault in faults]
+    assert not lines, "\n".join(lines)
+
+
+def picture(page: Page, name: str) -> None:
+    if PICTURES:
+        file = Path(PICTURES) / f"{re.sub('[^a-z0-9]+', '-', name)}.png"
+        page.screenshot(path=file, full_page=True)
