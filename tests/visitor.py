@@ -12,7 +12,7 @@ import httpx
 from tests.stack import Stack, wait_until
 
 PASSWORD = "correct horse battery staple"
-ANSWERS = {
+ANSWERS: dict[str, object] = {
     "builds": "A compiler for knitting patterns, written with an agent.",
     "clients": ["opencode", "claude-code"],
     "tokens_per_day": "to-10m",
@@ -128,8 +128,9 @@ stored, made = make_password(password), []
 for email in emails:
     user = User.objects.create(email=email, password=stored, language="en")
     EmailAddress.objects.create(user=user, email=email, verified=True, primary=True)
-    application = waitlist.apply(user=user, **answers)
-    waitlist.approve(applications=[application.pk], actor=None, beyond_capacity=True)
+    if answers:
+        application = waitlist.apply(user=user, **answers)
+        waitlist.approve(applications=[application.pk], actor=None, beyond_capacity=True)
     client = Client()
     client.force_login(user, "allauth.account.auth_backends.AuthenticationBackend")
     made.append([str(user.public_id), client.cookies["session"].value])
@@ -140,8 +141,17 @@ print(json.dumps(made))
 def members(stack: Stack, count: int) -> list[Visitor]:
     """People who are in and signed in, made by the use cases instead of through the pages: those
     let one address through so often a minute only."""
+    return _made(stack, count, answers=ANSWERS)
+
+
+def confirmed(stack: Stack, count: int) -> list[Visitor]:
+    """People who have signed up, confirmed and signed in, and not applied."""
+    return _made(stack, count, answers={})
+
+
+def _made(stack: Stack, count: int, *, answers: dict[str, object]) -> list[Visitor]:
     people = [Visitor(stack) for _ in range(count)]
-    arguments = json.dumps([[person.email for person in people], PASSWORD, ANSWERS])
+    arguments = json.dumps([[person.email for person in people], PASSWORD, answers])
     made = json.loads(stack.python(MAKE_MEMBERS, arguments).splitlines()[-1])
     for person, (public_id, session) in zip(people, made, strict=True):
         person.public_id = public_id

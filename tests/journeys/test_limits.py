@@ -17,6 +17,7 @@ PARALLEL = (
     "Limit reached: 5 requests in parallel. Wait until one of your running requests ends, then try "
     "again. Refused requests count towards your requests per minute."
 )
+IDLE = 20  # seconds; the probes come every 2
 A_MINUTE = r"Limit reached: 100 requests per minute\. Try again in (\d+) seconds at most\."
 
 
@@ -146,6 +147,21 @@ def test_there_is_no_token_cap(
     assert (row["rpm_limit"], row["max_parallel_requests"]) == (100, 5)
     unlimited = ("tpm_limit", "max_budget", "budget_duration", "expires", "soft_budget_cooldown")
     assert [row.get(name) or None for name in unlimited] == [None] * len(unlimited)
+
+
+def test_an_idle_product_asks_the_engine_for_nothing(stack: Stack, engine: EngineCounts) -> None:
+    """P11: many rounds of every probe, and no completion; nothing is restarted for its health.
+
+    Stands here because the next test would wait for as long.
+    """
+    restarts = {name: part["restarts"] for name, part in stack.record["parts"].items()}
+    before = engine.read()
+    time.sleep(IDLE)
+    after = engine.read()
+    assert (after["started"], after["prompts_seen"]) == (before["started"], before["prompts_seen"])
+    assert after["routes"]["/health"]["finished"] > before["routes"]["/health"]["finished"] + 5
+    assert restarts == {name: part["restarts"] for name, part in stack.record["parts"].items()}
+    assert all(part["state"] in ("ready", "done") for part in stack.record["parts"].values())
 
 
 def test_after_the_time_told_calls_pass_again(
