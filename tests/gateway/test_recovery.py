@@ -76,31 +76,19 @@ def move(source: str, target: str, dump: Path) -> None:
     subprocess.run(restore, check=True)
 
 
-def works(url: str, key: str) -> int:
-    """Status of an admin call with this master key."""
-    with Gateway(url, key) as gateway:
-        return gateway.get("/key/list", page=1, size=10).status_code
+def test_a_restored_backup_works_and_takes_a_new_master_key(restored: Restored) -> None:
+    """Keys, limits, blocks and models are there; the new master key locks nobody out but the old.
 
-
-def test_a_restored_backup_knows_keys_limits_blocks_and_models(restored: Restored) -> None:
-    with restored.running() as (url, alice, bob):
-        assert alice.chat(restored.model).status_code == 200
-        assert alice.chat("stable").status_code == 200
-        assert bob.chat("stable").status_code == 401
-        with Gateway(url, restored.environ["LITELLM_MASTER_KEY"]) as gateway:
-            found = gateway.get("/key/info", key=alice.token).json()["info"]
-    assert (found["rpm_limit"], found["max_parallel_requests"], found["blocked"]) == (7, 5, None)
-
-
-def test_a_new_master_key_locks_the_old_one_out_and_nobody_else(restored: Restored) -> None:
-    """On the same Valkey, which may have remembered the old one."""
+    One test, because Valkey has to remember the old master key when the new one comes.
+    """
     old, new = restored.environ["LITELLM_MASTER_KEY"], "sk-" + secrets.token_urlsafe(32)
-    with restored.running() as (url, _, _):
-        assert (works(url, old), works(url, new)) == (200, 401)
+    with restored.running() as (url, alice, bob):
+        assert answers(restored, alice, bob) == {"stored": 200, "file": 200, "blocked": 401}
+        assert limits(url, old, alice) == (7, 5)
+        assert (admin(url, old), admin(url, new)) == (200, 401)
     with restored.running(LITELLM_MASTER_KEY=new) as (url, alice, bob):
-        assert (works(url, old), works(url, new)) == (401, 200)
-        assert alice.chat(restored.model).status_code == 200
-        assert bob.chat(restored.model).status_code == 401
+        assert (admin(url, old), admin(url, new)) == (401, 200)
+        assert answers(restored, alice, bob) == {"stored": 200, "file": 200, "blocked": 401}
         with Gateway(url, new) as gateway, gateway.member() as carol:
             assert carol.chat(restored.model).status_code == 200
 
@@ -108,6 +96,26 @@ def test_a_new_master_key_locks_the_old_one_out_and_nobody_else(restored: Restor
 def test_without_the_salt_stored_models_are_lost_and_keys_are_not(restored: Restored) -> None:
     """So the salt is backed up with the database; models of the file go on."""
     with restored.running(LITELLM_SALT_KEY="sk-" + secrets.token_urlsafe(32)) as (_, alice, bob):
-        assert alice.chat("stable").status_code == 200
-        assert bob.chat("stable").status_code == 401
-        assert alice.chat(restored.model).status_code != 200
+        found = answers(restored, alice, bob)
+    assert found.pop("stored") in {400, 404, 500}
+    assert found == {"file": 200, "blocked": 401}
+
+
+def answers(restored: Restored, alice: Member, bob: Member) -> dict[str, int]:
+    return {
+        "stored": alice.chat(restored.model).status_code,
+        "file": alice.chat("stable").status_code,
+        "blocked": bob.chat("stable").status_code,
+    }
+
+
+def limits(url: str, master_key: str, member: Member) -> tuple[int, int]:
+    with Gateway(url, master_key) as gateway:
+        info = gateway.get("/key/info", key=member.token).json()["info"]
+    return info["rpm_limit"], info["max_parallel_requests"]
+
+
+def admin(url: str, master_key: str) -> int:
+    """Status of an admin call with this master key."""
+    with Gateway(url, master_key) as gateway:
+        return gateway.get("/key/list", page=1, size=10).status_code
