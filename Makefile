@@ -59,7 +59,7 @@ lock: setup ## Resolve the requirements again and write the locks with their has
 	done
 
 messages: setup-dev ## Collect the strings to translate into locale/es
-	@eval "$$($(VENV)/python -m nan.local env --placeholder)" && $(VENV)/python manage.py makemessages --locale es --no-obsolete --ignore .nan --ignore tests
+	@eval "$$($(VENV)/python -m nan.local env --placeholder)" && $(VENV)/python manage.py makemessages --locale es --no-obsolete --no-location --ignore .nan --ignore tests
 	@echo "Translate the empty entries of locale/es/LC_MESSAGES/django.po; make run compiles them."
 
 compilemessages: setup ## Compile the translations
