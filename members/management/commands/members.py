@@ -1,4 +1,4 @@
-"""manage.py members list|suspend|reinstate|erase: what the staff pages do, for scripts."""
+"""manage.py members list|suspend|reinstate|limits|erase: what the staff pages do, for scripts."""
 
 import argparse
 import json
@@ -8,12 +8,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from members import membership
+from members.forms import LimitsForm
 from members.management.commands.waitlist import acting
 from members.models import Membership, User
 
 
 class Command(BaseCommand):
-    help = "Lists members, suspends and reinstates them by e-mail address."
+    help = "Members: who they are, and what is decided about them by e-mail address."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="machine-readable")
@@ -25,13 +26,18 @@ class Command(BaseCommand):
         suspend.add_argument("--reason", required=True)
         reinstate = verbs.add_parser("reinstate")
         reinstate.add_argument("email", nargs="+")
+        limits = verbs.add_parser("limits", help="what these members may do at the gateway")
+        limits.add_argument("email", nargs="+")
+        limits.add_argument("--rpm", type=int, help="requests a minute; left out: as for all")
+        limits.add_argument("--parallel", type=int, help="at the same time; left out: as for all")
+        limits.add_argument("--reason", required=True)
         erase = verbs.add_parser("erase", help="deletes a person and her data, at her request")
         erase.add_argument("email", nargs="+")
-        for verb in (listing, suspend, reinstate, erase):
+        for verb in (listing, suspend, reinstate, limits, erase):
             verb.add_argument(
                 "--json", action="store_true", default=argparse.SUPPRESS, help="machine-readable"
             )
-        for verb in (suspend, reinstate):
+        for verb in (suspend, reinstate, limits):
             verb.add_argument("--as", dest="admin", help="e-mail of the admin who decides")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -62,6 +68,18 @@ class Command(BaseCommand):
         actor = acting(options["admin"])
         return [
             membership.reinstate(membership=row, actor=actor)
+            for row in self._find(options["email"])
+        ]
+
+    def do_limits(self, options: dict[str, Any]) -> list[Membership]:
+        given = {"rpm": options["rpm"], "parallel": options["parallel"]}
+        form = LimitsForm({**given, "reason": options["reason"]})
+        if not form.is_valid():
+            problems = [f"{name}: {' '.join(texts)}" for name, texts in form.errors.items()]
+            raise CommandError(f"{'; '.join(problems)} Nobody was changed.")
+        actor = acting(options["admin"])
+        return [
+            membership.set_limits(membership=row, actor=actor, **form.cleaned_data)
             for row in self._find(options["email"])
         ]
 

@@ -1,8 +1,9 @@
-"""manage.py waitlist list|approve|reject: what the staff page does, for scripts."""
+"""manage.py waitlist list|approve|reject|ask|undo: what the staff page does, for scripts."""
 
 import argparse
 import json
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -12,7 +13,7 @@ from members.models import Application, Decision, User
 
 
 class Command(BaseCommand):
-    help = "Lists the waitlist, approves or rejects people by e-mail address."
+    help = "The waitlist: who is on it, and decisions about people by e-mail address."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="machine-readable")
@@ -26,11 +27,16 @@ class Command(BaseCommand):
         reject.add_argument("email", nargs="+")
         reject.add_argument("--reason", choices=Decision.Reason.values, default="other")
         reject.add_argument("--text", default="", help="the reason in your own words")
-        for verb in (listing, approve, reject):
+        ask = verbs.add_parser("ask", help="asks one person something, by mail and on her page")
+        ask.add_argument("email", nargs=1)
+        ask.add_argument("--question", required=True)
+        undo = verbs.add_parser("undo", help="takes back what is not final yet")
+        undo.add_argument("email", nargs="+")
+        for verb in (listing, approve, reject, ask, undo):
             verb.add_argument(
                 "--json", action="store_true", default=argparse.SUPPRESS, help="machine-readable"
             )
-        for verb in (approve, reject):
+        for verb in (approve, reject, ask, undo):
             verb.add_argument("--as", dest="admin", help="e-mail of the admin who decides")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -66,6 +72,24 @@ class Command(BaseCommand):
         )
         return self._done(outcome)
 
+    def do_ask(self, options: dict[str, Any]) -> list[dict[str, Any]]:
+        outcome = waitlist.ask(
+            application=self._find(options["email"])[0],
+            actor=acting(options["admin"]),
+            question=options["question"],
+        )
+        return self._done(outcome)
+
+    def do_undo(self, options: dict[str, Any]) -> list[dict[str, Any]]:
+        wanted = {email.lower() for email in options["email"]}
+        rows = Decision.objects.undoable().filter(application__user__email__in=wanted)
+        found = dict(rows.values_list("application__user__email", "pk"))
+        missing = sorted(wanted - set(found))
+        if missing:
+            raise CommandError(f"Nothing to undo for {', '.join(missing)}. Nothing was changed.")
+        undone = waitlist.undo(decisions=found.values(), actor=acting(options["admin"]))
+        return self._lines(decision.application_id for decision in undone)
+
     def _find(self, emails: list[str]) -> list[int]:
         wanted = {email.lower() for email in emails}
         rows = Application.objects.waiting().filter(user__email__in=wanted)
@@ -76,8 +100,11 @@ class Command(BaseCommand):
         return list(found.values())
 
     def _done(self, outcome: waitlist.Outcome) -> list[dict[str, Any]]:
-        pks = [decision.application_id for decision in outcome.decisions]
-        return [_line(row) for row in Application.objects.filter(pk__in=pks).select_related("user")]
+        return self._lines(decision.application_id for decision in outcome.decisions)
+
+    def _lines(self, pks: Iterable[int]) -> list[dict[str, Any]]:
+        rows = Application.objects.filter(pk__in=list(pks)).select_related("user")
+        return [_line(row) for row in rows.order_by("pk")]
 
     def _print(self, rows: list[dict[str, Any]], *, as_json: bool) -> None:
         if as_json:
