@@ -29,6 +29,7 @@ class Manner(Enum):
     HANG = "does nothing and answers after `hang_seconds`"
     ACT_LATE = "answers after `hang_seconds`, and does it only then"
     LIE = "answers like a success and does nothing"
+    MIX_UP = "answers like a success, about another key"
     REFUSE = "answers 400"
     GARBAGE = "answers 200 with something that is not JSON"
 
@@ -236,6 +237,8 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(fake.hang_seconds)
         if manner == Manner.LIE:
             return self._send(200, {**body, "token": _hash(body.get("key", ""))})
+        if manner == Manner.MIX_UP:
+            return self._send(200, {**body, "token": _hash("another")})
         if manner == Manner.REFUSE:
             return self._send(*_error(400, "no"))
         if manner == Manner.GARBAGE:

@@ -163,6 +163,7 @@ FAULTS = [
     (Manner.ACT_THEN_DROP, "broken_off", True),
     (Manner.HANG, "timeout", True),
     (Manner.GARBAGE, "unreadable", True),
+    (Manner.MIX_UP, "unreadable", True),
 ]
 
 

@@ -73,12 +73,21 @@ def test_k4_ten_rotations_make_one_successor(
 
 
 def test_one_of_two_reveals_shows_the_key(
-    member: User, client_of_fake: object, pair: PrivateKey
+    member: User, client_of_fake: object, pair: PrivateKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Both have read and opened it before either has deleted it."""
     key = keys.request_key(user=member, public_key=bytes(pair.public_key))
     advance(member)
     key.refresh_from_db()
-    taken = at_once(8, lambda _: reveal.take(key.id, key.token, pair))
+    both = threading.Barrier(2)
+    opened = reveal._open
+
+    def open_together(*args: Any) -> str:
+        both.wait(5)
+        return opened(*args)
+
+    monkeypatch.setattr(reveal, "_open", open_together)
+    taken = at_once(2, lambda _: reveal.take(key.id, key.token, pair))
     assert sum(value is not None for value in taken) == 1
 
 
