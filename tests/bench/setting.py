@@ -47,7 +47,7 @@ class Setting:
 
     def approve(self, applications: list[int]) -> Answer:
         """The admin's click on *Approve*, for one person or for a whole list."""
-        chosen = {"application": applications, "action": "approve", "beyond_capacity": "yes"}
+        chosen = {"application": applications, "action": "approve"}
         return self.admin.post("/staff/waitlist/decide/", **chosen).ok(302)
 
     @cached_property
