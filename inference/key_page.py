@@ -1,5 +1,6 @@
 """What a member's key page says, decided here so that the template only says it."""
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -57,6 +58,15 @@ class KeyPage:
             Situation.MAKING,
             Situation.STOPPED,
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one as soon as the page would say something else."""
+        summary = self.summary
+        rows = [summary.current, summary.outgoing, *summary.leaving]
+        keys = [(k.id, k.state, k.rpm, k.parallel, k.remove_at) for k in rows if k]
+        said = (self.situation, self.moving, self.never_seen, summary.trouble, keys)
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
     @property
     def words(self) -> Any:

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import HttpResponseClientRefresh
 from nacl.public import PrivateKey
 
 from inference import examples, keys, reveal
@@ -39,12 +40,23 @@ def key_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @never_cache
-@member_required
 def key_status(request: HttpRequest) -> HttpResponse:
     """The part of the page that moves; asks again by itself while something is under way."""
+    user = request.user
+    if request.htmx and not (user.is_authenticated and user.is_member):  # type: ignore[attr-defined]
+        return HttpResponseClientRefresh()  # signed out meanwhile: the whole page says so
+    return _status(request)
+
+
+@member_required
+def _status(request: HttpRequest) -> HttpResponse:
+    """While nothing has changed there is nothing to swap: focus stays, no screen reader speaks."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("key")
-    return render(request, "inference/key.html#status", {"page": KeyPage.of(request.user)})
+    page = KeyPage.of(request.user)
+    if request.GET.get("shown") == page.fingerprint:
+        return HttpResponse(status=204)
+    return render(request, "inference/key.html#status", {"page": page})
 
 
 @require_POST

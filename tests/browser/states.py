@@ -95,7 +95,7 @@ def key(holder: KeyHolder, state: str = "active", **fields: Any) -> Key:
 
 
 def key_views(admin: User) -> Iterator[View]:
-    names = iter("Aina Berta Clara Dora Elsa Flor Gala Hilda Iris Juana Karla Lola Maite".split())
+    names = iter(["Aina", "Berta", "Clara", "Dora", "Elsa", "Flor", "Gala", "Hilda", "Iris", "Juana", "Karla", "Lola", "Maite"])
 
     def view(state: str, then: Callable[[Page], None] | None = None, **fields: Any) -> View:
         user = let_in(applicant(next(names)), by=admin)

@@ -4,7 +4,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
 
-from nan.urls import handler500, urlpatterns as site
+from nan.urls import handler500
+from nan.urls import urlpatterns as site
 
 __all__ = ["handler500", "urlpatterns"]
 

@@ -59,9 +59,11 @@ def test_from_the_button_to_the_key(browser: Client, member: User, fake: FakeGat
     page = text(browser.get("/key/"))
     assert "being made" in page
     assert 'hx-trigger="every 1s"' in page
-    assert '<noscript><meta http-equiv="refresh" content="2"></noscript>' in page
+    assert '<noscript> <meta http-equiv="refresh" content="2"> </noscript>' in page
+    (status,) = re.findall(r'hx-get="(/key/status\?shown=\w+)"', page)
+    assert browser.get(status, headers={"HX-Request": "true"}).status_code == 204
     advance(member)
-    fragment = text(browser.get("/key/status", headers={"HX-Request": "true"}))
+    fragment = text(browser.get(status, headers={"HX-Request": "true"}))
     assert "Show my key" in fragment
     assert "hx-trigger" not in fragment
     assert "<html" not in fragment
@@ -338,3 +340,10 @@ def test_queries_do_not_grow_with_past_keys(
         advance(member)
     with django_assert_max_num_queries(5):  # type: ignore[attr-defined]
         browser.get("/key/")
+
+
+def test_moving_page_of_someone_signed_out_loads_anew(outsider: User) -> None:
+    """htmx would put the sign-in page into the middle of the key page."""
+    for browser in (Client(), signed_in(outsider)):
+        answer = browser.get("/key/status?shown=before", headers={"HX-Request": "true"})
+        assert (answer.headers.get("HX-Refresh"), answer.content) == ("true", b"")
