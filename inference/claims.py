@@ -48,27 +48,30 @@ class Claim:
     @classmethod
     def take_due(cls) -> "Claim":
         """Up to a batch of the members whose next step is due, the longest due first."""
-        with transaction.atomic():
-            due = KeyHolder.objects.due(timezone.now()).select_for_update(skip_locked=True)
-            claim = cls._take(KeyHolder.objects.filter(pk__in=[h.pk for h in due[:BATCH]]))
+        due = KeyHolder.objects.due(timezone.now()).select_for_update(skip_locked=True)
+        claim = cls._take(due[:BATCH])
         claim.full = len(claim.holders) == BATCH
         return claim
 
     @classmethod
     def take(cls, owner_ref: UUID) -> "Claim":
         """This member's, due or not, unless a worker is at them."""
-        return cls._take(KeyHolder.objects.free(timezone.now()).filter(pk=owner_ref))
+        free = KeyHolder.objects.free(timezone.now()).filter(pk=owner_ref)
+        return cls._take(free.select_for_update())
 
     @classmethod
+    @transaction.atomic
     def _take(cls, holders: "QuerySet[KeyHolder]") -> "Claim":
         # The random part keeps two claims of the same microsecond apart.
         claim = cls(timezone.now() + LEASE + timedelta(microseconds=random.randrange(10**6)))  # noqa: S311
-        wanted = list(holders.values_list("pk", flat=True))
-        if wanted and holders.filter(pk__in=wanted).update(
-            interrupted=HAD_LEASE, lease_until=claim.lease, due_at=claim.lease
-        ):
-            mine = KeyHolder.objects.filter(pk__in=wanted, lease_until=claim.lease)
-            claim.holders = {holder.pk: holder for holder in mine}
+        claim.holders = {holder.pk: holder for holder in holders}
+        if claim.holders:
+            KeyHolder.objects.filter(pk__in=claim.holders).update(
+                interrupted=HAD_LEASE, lease_until=claim.lease, due_at=claim.lease
+            )
+        for holder in claim.holders.values():
+            holder.interrupted = holder.lease_until is not None
+            holder.lease_until = holder.due_at = claim.lease
         return claim
 
     def read(self) -> None:
