@@ -140,7 +140,7 @@ class GatewayAdmin:
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[:300]}"
         return answer.json()
 
-    def keys(self, *owners: str) -> list[dict[str, Any]]:
+    def rows(self, *owners: str) -> list[dict[str, Any]]:
         """All keys at the gateway, or those of some members."""
         rows: list[dict[str, Any]] = []
         page, pages = 1, 1
@@ -153,7 +153,7 @@ class GatewayAdmin:
 
     def limits(self, owner: str) -> list[tuple[int, int]]:
         """Requests a minute and in parallel of each key that is not blocked, smallest first."""
-        keys = [row for row in self.keys(owner) if not row["blocked"]]
+        keys = [row for row in self.rows(owner) if not row["blocked"]]
         return sorted((row["rpm_limit"], row["max_parallel_requests"]) for row in keys)
 
     def make(self, **fields: Any) -> dict[str, Any]:

@@ -14,13 +14,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,10 +69,16 @@ class Stack:
         )
         try:
             wait_until(self._is_up, seconds=180, what="the stack to be ready")
+            if not self.only:
+                wait_until(self.api_answers, seconds=20, what="the edge to see the gateway")
         except AssertionError:
             self.stop()
             raise SystemExit(f"The stack did not start:\n{self.tail(60)}") from None
         return self
+
+    def api_answers(self) -> bool:
+        """The edge looks at the gateway now and then, and says 503 until it has seen it."""
+        return httpx.get(f"{self.api}/v1/models", timeout=10).status_code == 401
 
     @property
     def _chosen(self) -> list[str]:
@@ -205,11 +212,13 @@ class Stack:
             what=f"{part}'s end to be noticed",
         )
 
-    def kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> None:
+    def kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> list[psutil.Process]:
         """To the part and its children, as a crash of the host's process would."""
         process = psutil.Process(self.pid(part))
-        for member in (process, *process.children(recursive=True)):
+        hit = [process, *process.children(recursive=True)]
+        for member in hit:
             member.send_signal(number)
+        return hit
 
     @contextmanager
     def down(self, part: str) -> Iterator[None]:
@@ -222,11 +231,13 @@ class Stack:
     @contextmanager
     def frozen(self, part: str) -> Iterator[None]:
         """Accepts connections and answers nothing."""
-        self.kill(part, signal.SIGSTOP)
+        stopped = self.kill(part, signal.SIGSTOP)
         try:
             yield
         finally:
-            self.kill(part, signal.SIGCONT)
+            for process in stopped:
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGCONT)
 
     def local(self, *arguments: str) -> str:
         run = subprocess.run(

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from html import unescape
 from itertools import count
@@ -147,6 +149,12 @@ def members(stack: Stack, count: int) -> list[Visitor]:
 def confirmed(stack: Stack, count: int) -> list[Visitor]:
     """People who have signed up, confirmed and signed in, and not applied."""
     return _made(stack, count, answers={})
+
+
+def ask_for_keys(people: Sequence[Visitor]) -> None:
+    """All at the same moment."""
+    with ThreadPoolExecutor(len(people)) as pool:
+        list(pool.map(lambda person: person.post("/key/create"), people))
 
 
 def _made(stack: Stack, count: int, *, answers: dict[str, object]) -> list[Visitor]:

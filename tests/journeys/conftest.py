@@ -4,7 +4,7 @@ import pytest
 
 from tests.api import ApiClient, EngineCounts, GatewayAdmin
 from tests.stack import Stack
-from tests.visitor import Visitor, members
+from tests.visitor import Visitor, ask_for_keys, members
 
 Client = Callable[[str], ApiClient]
 
@@ -33,3 +33,18 @@ def engine(stack: Stack) -> EngineCounts:
 @pytest.fixture(scope="session")
 def client(stack: Stack) -> Client:
     return lambda key: ApiClient(stack.api, key)
+
+
+MAKING = "Your key is being made at the gateway."
+TRYING = "The gateway does not answer right now. We keep trying; you need not do anything."
+
+
+@pytest.fixture(scope="session")
+def lost_answers(stack: Stack) -> list[tuple[Visitor, str]]:
+    """People and their keys. The gateway acted on what it was asked for after we had given up."""
+    people = members(stack, 3)
+    with stack.frozen("gateway"):
+        ask_for_keys(people)
+        for person in people:
+            assert MAKING in person.until(TRYING, seconds=30)
+    return [(person, person.reveal(seconds=60)) for person in people]

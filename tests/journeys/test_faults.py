@@ -10,11 +10,10 @@ from functools import partial
 import pytest
 
 from tests.api import ApiClient, GatewayAdmin, at_once
+from tests.journeys.conftest import MAKING, TRYING
 from tests.stack import Stack, wait_until
-from tests.visitor import Visitor, members
+from tests.visitor import Visitor, ask_for_keys, members
 
-MAKING = "Your key is being made at the gateway."
-TRYING = "The gateway does not answer right now. We keep trying; you need not do anything."
 LOST_WITH_REDIS = "This key was never shown, and it can't be shown any more."
 TRIED: list[Visitor] = []
 """Everybody of this file, looked at once more at its end."""
@@ -30,10 +29,6 @@ def people(stack: Stack) -> Callable[[int], list[Visitor]]:
     return make
 
 
-def ask_for_keys(people: Sequence[Visitor]) -> None:
-    at_once([partial(person.post, "/key/create") for person in people])
-
-
 def get_keys(stack: Stack, people: Sequence[Visitor], *, seconds: float = 60) -> list[str]:
     """Waits for all of them, shows each; every one answers."""
     began = time.monotonic()
@@ -47,7 +42,7 @@ def expect_one_key_each(stack: Stack, gateway: GatewayAdmin, people: Sequence[Vi
     """At the gateway and in our rows, and both mean the same one."""
     owners = [person.public_id for person in people]
     theirs = sorted(
-        (row["user_id"], row["key_alias"], row["token"]) for row in gateway.keys(*owners)
+        (row["user_id"], row["key_alias"], row["token"]) for row in gateway.rows(*owners)
     )
     assert [owner for owner, _, _ in theirs] == sorted(owners)
     ours = stack.python(
@@ -59,44 +54,33 @@ def expect_one_key_each(stack: Stack, gateway: GatewayAdmin, people: Sequence[Vi
     assert sorted(ours.splitlines()) == [f"{' '.join(row)} active" for row in theirs]
 
 
-def test_gateway_down(
+def test_gateway_killed_and_away(
     stack: Stack, gateway: GatewayAdmin, people: Callable[[int], list[Visitor]]
 ) -> None:
-    asking = people(3)
-    with stack.down("gateway"):
-        ask_for_keys(asking)
-        for person in asking:
-            assert MAKING in person.until(TRYING, seconds=30)
-    get_keys(stack, asking)
-    expect_one_key_each(stack, gateway, asking)
-
-
-def test_gateway_frozen(
-    stack: Stack, gateway: GatewayAdmin, people: Callable[[int], list[Visitor]]
-) -> None:
-    """It acts on what it was asked after we have given up waiting: the lost answer."""
-    asking = people(3)
-    with stack.frozen("gateway"):
-        ask_for_keys(asking)
-        for person in asking:
-            assert MAKING in person.until(TRYING, seconds=30)
-    get_keys(stack, asking)
-    expect_one_key_each(stack, gateway, asking)
-
-
-def test_gateway_restarted(
-    stack: Stack, gateway: GatewayAdmin, people: Callable[[int], list[Visitor]]
-) -> None:
-    asking = people(8)
+    """Some ask while it dies, some while it is away; it comes back by itself."""
+    early, late = people(6), people(2)
     at_once(
         [
-            *(partial(person.post, "/key/create") for person in asking),
+            *(partial(person.post, "/key/create") for person in early),
             partial(after, 0.3, partial(stack.crash, "gateway")),
         ]
     )
-    stack.wait_ready("gateway")
-    get_keys(stack, asking)
-    expect_one_key_each(stack, gateway, asking)
+    with stack.down("gateway"):
+        ask_for_keys(late)
+        for person in late:
+            assert MAKING in person.until(TRYING, seconds=30)
+    get_keys(stack, [*early, *late])
+    expect_one_key_each(stack, gateway, [*early, *late])
+
+
+def test_gateway_answers_too_late(
+    stack: Stack, gateway: GatewayAdmin, lost_answers: list[tuple[Visitor, str]]
+) -> None:
+    asked = [person for person, _ in lost_answers]
+    TRIED.extend(asked)
+    for _, key in lost_answers:
+        assert ApiClient(stack.api, key).models().status_code == 200
+    expect_one_key_each(stack, gateway, asked)
 
 
 def after(seconds: float, call: Callable[[], None]) -> None:
@@ -127,7 +111,7 @@ def test_redis_killed_twice(
             person.post("/key/rotate", {"at_once": "1"})
     get_keys(stack, asking)
     wait_until(
-        lambda: len(gateway.keys(*(p.public_id for p in asking))) == len(asking),
+        lambda: len(gateway.rows(*(p.public_id for p in asking))) == len(asking),
         seconds=60,
         what="the replaced keys to be deleted",
     )

@@ -143,7 +143,7 @@ def test_there_is_no_token_cap(
         assert answer.status_code == 200, answer.text
         used += answer.json()["usage"]["total_tokens"]
     assert used > 250_000
-    row = gateway.keys(people[1].public_id)[0]
+    row = gateway.rows(people[1].public_id)[0]
     assert (row["rpm_limit"], row["max_parallel_requests"]) == (100, 5)
     unlimited = ("tpm_limit", "max_budget", "budget_duration", "expires", "soft_budget_cooldown")
     assert [row.get(name) or None for name in unlimited] == [None] * len(unlimited)
