@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import httpx
@@ -88,7 +88,7 @@ def body(route: str, model: str, **more: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Member:
-    key: str
+    key: str = field(repr=False)
     http: httpx.Client
 
     @property

@@ -163,9 +163,11 @@ def test_slots_held_at_one_are_taken_at_the_other(pair: Pair, models: Models) ->
     with pair.member() as (first, second):
         assert wait_until(lambda: second.chat(models["plain"]).status_code == 200, 30)
         with ExitStack() as held:
+            lines = []  # kept: httpx hangs up when nobody can read on
             for _ in range(5):
                 answer = held.enter_context(first.stream("/v1/chat/completions", models["drip"]))
-                next(answer.iter_lines())
+                lines.append(answer.iter_lines())
+                next(lines[-1])
             assert second.chat(models["plain"]).status_code == 429
         assert wait_until(lambda: second.chat(models["plain"]).status_code == 200, 5)
 
