@@ -94,7 +94,7 @@ CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
     Mail.Kind.ACCOUNT_EXISTS: _account_exists,
     Mail.Kind.RESET: _reset,
     Mail.Kind.SECURITY: _security,
-    Mail.Kind.WELCOME: lambda mail: {"link": _link("home")},
+    Mail.Kind.WELCOME: lambda mail: {"link": _link("key")},
     Mail.Kind.PLACE_READY: _place_ready,
     Mail.Kind.REJECTED: _decided,
     Mail.Kind.QUESTION: _decided,

@@ -47,4 +47,6 @@ def shown() -> dict[str, int]:
 
 
 def changed() -> None:
+    """Somebody applied, was decided about or left: pages count anew, staff's filters too."""
     cache.delete("members:seats")
+    cache.delete("members:states")

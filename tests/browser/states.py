@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -95,10 +96,10 @@ def key(holder: KeyHolder, state: str = "active", **fields: Any) -> Key:
 
 
 def key_views(admin: User) -> Iterator[View]:
-    names = iter(["Aina", "Berta", "Clara", "Dora", "Elsa", "Flor", "Gala", "Hilda", "Iris", "Juana", "Karla", "Lola", "Maite"])
+    numbers = count(1)
 
     def view(state: str, then: Callable[[Page], None] | None = None, **fields: Any) -> View:
-        user = let_in(applicant(next(names)), by=admin)
+        user = let_in(applicant(f"Key{next(numbers)}"), by=admin)
         of = holder_of(user, **fields)
         STATES[state](of)
         return View(f"key, {state}", "/key/", user, then)

@@ -69,9 +69,9 @@ def test_no_page_has_a_fault(
             name = f"{view.name} {language} {theme} {width}"
             if number == 0:
                 show(context, page, live_server, view)
-                found[name] = faults_of(page, language=language) + complaints.take()
+                found[name] = [*faults_of(page, language=language), *complaints.take()]
             else:
-                found[name] = [*violations(page, BY_LOOK), *too_wide(page)] + complaints.take()
+                found[name] = [*violations(page, BY_LOOK), *too_wide(page), *complaints.take()]
             picture(page, name)
     context.close()
     lines = [f"{name}: {fault}" for name, faults in found.items() for fault in faults]
