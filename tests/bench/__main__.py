@@ -1,7 +1,6 @@
 """python -m tests.bench: prints a table; ends with 1 if something is over its bound."""
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 from tests.bench import approval, chat, pages, size, storm
 from tests.bench.report import Line, Report, machine
-from tests.bench.setting import Setting
+from tests.bench.setting import Setting, own_stack
 from tests.stack import ROOT, Stack
 
 # An engine that answers at once: what is left of a chat call is edge and gateway.
@@ -31,10 +30,9 @@ def main() -> int:
         folder = options.state_dir / "pages"
         _step(
             report,
-            "pages with three sizes of community",
+            "pages with a growing community",
             lambda: pages.measure(folder, sizes=options.sizes, rounds=options.rounds),
         )
-        shutil.rmtree(folder, ignore_errors=True)
     print(f"\n{report.table()}\n")
     if options.json:
         report.save(options.json)
@@ -49,12 +47,14 @@ def _measure_stack(report: Report, stack: Stack, options: argparse.Namespace) ->
         "chat": ("chat calls", lambda: chat.measure(setting, pairs=options.pairs)),
         "size": ("memory", lambda: size.memory_of(stack)),
     }
-    for name, (title, measure) in steps.items():
-        if name in options.only:
-            _step(report, title, measure)
-    if options.stack:
-        setting.clean_up()
-    elif "size" in options.only:
+    try:
+        for name, (title, measure) in steps.items():
+            if name in options.only:
+                _step(report, title, measure)
+    finally:
+        if options.stack:
+            setting.clean_up()
+    if not options.stack and "size" in options.only:
         _step(report, "second start", lambda: size.second_start(stack))
 
 
@@ -72,14 +72,9 @@ def _stack(options: argparse.Namespace) -> Iterator[Stack]:
     if options.stack:
         yield Stack(options.stack.resolve())
         return
-    folder = options.state_dir / "stack"
-    stack = Stack(folder, extra=ENGINE)
     print("  starting the stack …", flush=True)
-    try:
-        yield stack.start()
-    finally:
-        stack.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with own_stack(options.state_dir / "stack", **ENGINE) as stack:
+        yield stack
 
 
 def _verdict(report: Report) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.bench.counting import PAGES
 from tests.bench.report import Line, ms, p50
-from tests.bench.setting import Setting
+from tests.bench.setting import Setting, own_stack
 from tests.bench.wire import Browser, Wire
 from tests.stack import Stack
 
@@ -23,10 +23,10 @@ def measure(
     state_dir: Path, *, sizes: Sequence[int], rounds: int
 ) -> tuple[list[Line], dict[str, Any]]:
     with ExitStack() as running:
-        stacks = {size: Stack(state_dir / str(size), only="web") for size in sizes}
-        for stack in stacks.values():
-            running.callback(stack.stop)
-            stack.start()
+        stacks = {
+            size: running.enter_context(own_stack(state_dir / str(size), only="web"))
+            for size in sizes
+        }
         there = {size: Setting(stack).rows("fill", size) for size, stack in stacks.items()}
         taken = _ask(stacks, there, rounds)
     queries = {size: found["queries"] for size, found in there.items()}

@@ -1,12 +1,16 @@
 """The stack under measurement, and the people that its measurements share."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -21,6 +25,27 @@ MADE = """
     SELECT count(*), max(active_at) FROM inference_key
     WHERE state = 'active' AND holder_id = ANY(%s::uuid[])
 """
+
+
+@contextmanager
+def own_stack(folder: Path, *, only: str = "", **extra: str) -> Iterator[Stack]:
+    """Started afresh and forgotten at the end. After a failure its folder stays, with the logs."""
+    _forget(folder)
+    stack = Stack(folder, only=only, extra=extra)
+    try:
+        yield stack.start()
+    finally:
+        stack.stop()
+    _forget(folder)
+
+
+def _forget(folder: Path) -> None:
+    """Also what a killed run left: processes, and a database outside of the folder."""
+    if folder.exists():
+        stack = Stack(folder)
+        stack.local("stop")
+        stack.local("clean-data", "--yes")
+        shutil.rmtree(folder)
 
 
 @dataclass

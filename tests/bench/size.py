@@ -39,7 +39,7 @@ def second_start(stack: Stack) -> tuple[list[Line], dict[str, Any]]:
     """What `make run` does: look whether all is installed, then start, with the data there is."""
     stack.stop()
     began = time.perf_counter()
-    subprocess.run(["make", "--silent", "setup"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["make", "--silent", "setup"], cwd=ROOT, check=True, capture_output=True)
     installed = time.perf_counter() - began
     stack.start()
     seconds = time.perf_counter() - began
