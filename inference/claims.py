@@ -43,7 +43,7 @@ class Claim:
         self.holders: dict[UUID, KeyHolder] = {}
         self.keys: dict[UUID, list[Key]] = {}
         self.new: dict[UUID, NewKey] = {}
-        self._postponed: set[UUID] = set()
+        self._given_up: set[UUID] = set()
 
     @classmethod
     def take_due(cls) -> "Claim":
@@ -104,11 +104,7 @@ class Claim:
 
     def postpone(self, owners: Iterable[UUID], code: str) -> None:
         """Tries again after 1, 2, 4 … 30 seconds; the sweep on the beat wakes it up."""
-        owners = list(owners)
-        self._postponed.update(owners)
-        unused = [key.pk for owner in owners for key in self.keys[owner] if key.pk in self.new]
-        if unused:
-            Key.objects.filter(pk__in=unused).update(token="", hint="")
+        owners = self._leave(owners)
         seconds = Least(Power(Value(2.0), Cast("attempts", FloatField())), Value(LONGEST_WAIT))
         self._ours(owners).update(
             lease_until=None,
@@ -116,12 +112,25 @@ class Claim:
             attempts=Least(F("attempts") + 1, Value(30)),
             error_code=code,
         )
-        log.warning("gateway_postponed", code=code, members=len(owners))
+        log.warning("gateway_given_up", code=code, members=len(owners))
+
+    def release(self, owners: Iterable[UUID]) -> None:
+        """Time is up before their turn: whoever comes next goes on at once."""
+        self._ours(self._leave(owners)).update(lease_until=None, due_at=timezone.now())
+
+    def _leave(self, owners: Iterable[UUID]) -> list[UUID]:
+        """They are not settled by this claim, and values that were made for them are dropped."""
+        owners = list(owners)
+        self._given_up.update(owners)
+        unused = [key.pk for owner in owners for key in self.keys[owner] if key.pk in self.new]
+        if unused:
+            Key.objects.filter(pk__in=unused).update(token="", hint="")
+        return owners
 
     def settle(self) -> bool:
         """Gives the claim back. False if more was asked for meanwhile: those stay due."""
         now = timezone.now()
-        done = [owner_ref for owner_ref in self.holders if owner_ref not in self._postponed]
+        done = [owner_ref for owner_ref in self.holders if owner_ref not in self._given_up]
         later = {o: due for o in done if (due := plan.next_due(self.keys[o], now))}
         released: dict[str, Any] = {"lease_until": None, "attempts": 0, "error_code": ""}
         at_rest = [o for o in done if o not in later]

@@ -38,7 +38,6 @@ WORDS = {
         TRY_AGAIN, _("The gateway made a key and then did not accept it. It was removed.")
     ),
     "alias_taken": Words(TRY_AGAIN, _("An earlier attempt's key is still there; removing it.")),
-    "busy": Words(TRY_AGAIN, _("The steps took longer than one pass; going on in the next.")),
     "internal": Words(TRY_AGAIN, _("A fault of ours. Read the gateway worker's log.")),
     "reveal_unavailable": Words(
         _("We can't hand a key over right now. We keep trying; you need not do anything."),

@@ -48,10 +48,13 @@ def gateway() -> Gateway:
 def advance_due(*, client: Gateway | None = None, more: Callable[[], None] = lambda: None) -> int:
     """Takes what is due until nothing is, or for ten seconds. How many members it advanced.
 
-    `more` is called when there is more than one batch, to bring another worker in.
+    `more` is called when more is left than this call takes, to bring another worker in.
     """
     deadline, done = time.monotonic() + PASS_SECONDS, 0
-    while time.monotonic() < deadline:
+    while True:
+        if time.monotonic() > deadline:
+            more()
+            break
         claim = Claim.take_due()
         if not claim.holders:
             break
@@ -83,7 +86,7 @@ def _work(claim: Claim, client: Gateway, deadline: float) -> bool:
     while left:
         owner_ref, holder = left.popitem()
         if time.monotonic() > deadline:
-            claim.postpone([owner_ref, *left], "busy")
+            claim.release([owner_ref, *left])
             break
         try:
             _run(holder, claim, client)

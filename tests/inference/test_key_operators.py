@@ -158,7 +158,7 @@ def test_every_code_has_words_for_both() -> None:
     """Every code that the sources raise is in the catalogue; members never read of hosts."""
     source = "".join(path.read_text() for path in Path("inference").glob("*.py"))
     raised = set(re.findall(r'(?:Unavailable|Refused)\(\s*"([a-z_]+)"', source))
-    raised |= {"internal", "busy", "lost", "refused", "alias_taken", "reveal_unavailable"}
+    raised |= {"internal", "lost", "refused", "alias_taken", "reveal_unavailable"}
     assert raised - {"not_found"} == set(WORDS)
     for code in WORDS:
         member, operator = words(code)

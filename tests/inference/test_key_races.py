@@ -147,6 +147,27 @@ def test_many_requests_publish_one_message(client_of_fake: object, db: None) -> 
         assert publish.call_count == 2 + len(people) // BATCH
 
 
+def test_a_pass_ends_in_time_and_another_goes_on(
+    client_of_fake: object, fake: FakeGateway, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No task runs for long; what it leaves is due at once and had no trouble."""
+    monkeypatch.setattr(provisioning, "PASS_SECONDS", 0.25)
+    fake.seconds_per_call = 0.1
+    for number in range(BATCH):
+        keys.request_key(user=person(f"p{number}"), public_key=b"1" * 32)
+    called = []
+    provisioning.advance_due(more=lambda: called.append(1))
+    left = Key.objects.filter(state="requested")
+    assert 0 < left.count() < BATCH
+    assert len(called) == 2
+    assert set(left.values_list("token", "holder__attempts", "holder__lease_until")) == {
+        ("", 0, None)
+    }
+    monkeypatch.setattr(provisioning, "PASS_SECONDS", 10)
+    provisioning.advance_due()
+    assert (left.count(), fake.paths()) == (0, ["/key/generate"] * BATCH)
+
+
 def test_a_lost_message_is_swept_up(member: User, client_of_fake: object) -> None:
     with patch.object(tasks.gateway_advance_keys, "apply_async", side_effect=OSError("no broker")):
         keys.request_key(user=member, public_key=b"1" * 32)

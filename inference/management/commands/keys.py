@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import translation
 
 from inference import keys, reveal
 from inference.errors import words
@@ -43,7 +44,7 @@ class Command(BaseCommand):
         try:
             result = run(options)
         except keys.KeyRefused as error:
-            raise CommandError(str(words(error.code).operator)) from None
+            raise CommandError(_operators_words(error.code)) from None
         if options["json"]:
             self.stdout.write(json.dumps(result, default=str))
             return
@@ -87,6 +88,12 @@ class Command(BaseCommand):
         return {name: getattr(result, name) for name in names}
 
 
+def _operators_words(code: str) -> str:
+    """In English, as everything that commands print."""
+    with translation.override("en"):
+        return str(words(code).operator)
+
+
 def _person(email: str) -> Any:
     user = get_user_model().objects.filter(email__iexact=email).first()
     if user is None:
@@ -114,6 +121,6 @@ def _wait_for(key: Key) -> None:
         if key.state == KeyState.ACTIVE:
             return
         if key.state != KeyState.REQUESTED:
-            raise CommandError(str(words(key.error_code).operator))
+            raise CommandError(_operators_words(key.error_code))
         time.sleep(0.3)
     raise CommandError("The gateway worker has not made the key yet; it goes on trying.")
