@@ -47,3 +47,10 @@ class FailOpenRedisCache(RedisCache):
         """A miss is the caller's default, here as anywhere."""
         value = self._get(key, default, version)
         return default if value is MISSING else value
+
+    def incr(self, key: Any, delta: int = 1, version: int | None = None) -> int:
+        """A counter that can't be read is a missing one, which callers expect as ValueError."""
+        try:
+            return super().incr(key, delta, version)
+        except (RedisError, OSError):
+            raise ValueError(f"Key '{key}' not found") from None

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from nan import env
 
@@ -110,7 +112,12 @@ CACHES = {
         "BACKEND": "nan.cache.FailOpenRedisCache",
         "LOCATION": env.redis("REDIS_URL", database=1),
         "KEY_PREFIX": "nan",
-        "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 2},
+        # A miss at once is better than a page that waits for several attempts.
+        "OPTIONS": {
+            "socket_connect_timeout": 1,
+            "socket_timeout": 2,
+            "retry": Retry(NoBackoff(), 1),
+        },
     }
 }
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
