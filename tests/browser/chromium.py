@@ -26,7 +26,7 @@ RUN_AXE = """async (rules) => {
         .map(found => found.id + ': ' + found.nodes.map(node => node.html).join(' | '))
 }"""
 # What the theme and the width of the window change.
-BY_LOOK = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
+BY_LOOK = ["color-contrast", "link-in-text-block", "target-size"]
 TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
@@ -65,15 +65,6 @@ def violations(page: Page, rules: Sequence[str] = ()) -> list[str]:
     session.send("Runtime.evaluate", {"expression": AXE})
     session.detach()
     found: list[str] = page.evaluate(RUN_AXE, list(rules))
-    return found
-
-
-def look(page: Page, url: str, complaints: Complaints) -> list[str]:
-    """Opens a page and lists its faults."""
-    response = page.goto(url)
-    found = [*complaints.take(), *faults_of(page)]
-    if response is None or response.status >= 500:
-        found.append(f"status {response and response.status}")
     return found
 
 

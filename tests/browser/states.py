@@ -1,6 +1,7 @@
 """Rows for every state in which a page looks different, and the address of each page."""
 
 import hashlib
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from itertools import count
 from typing import Any
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.core import signing
 from django.utils import timezone
 from nacl.public import PrivateKey
@@ -20,6 +23,7 @@ from members import mails, membership, waitlist
 from members.models import Application, Decision, Mail, MembershipEvent, User
 from members.views.people import GOODBYE
 from nan import devmail
+from tests.pages.test_pages import ACCOUNT, SECOND_FACTOR, SECURITY_KEY, SIGNED_OUT
 from tests.people import applicant, let_in, person, staff
 
 SECRET = "sk-abcdefghijklmnopqrstuvwx7Qf2"
@@ -186,6 +190,18 @@ def account_views(admin: User) -> Iterator[View]:
         yield View(name, f"/goodbye/{signing.dumps(pk, salt=GOODBYE)}/")
 
 
+def accounts_views() -> Iterator[View]:
+    """allauth's pages, of someone without a second factor and of someone with all of them."""
+    plain, secured = person("Paula"), staff("Silvia")
+    RecoveryCodes.activate(secured)
+    passkey = Authenticator.objects.create(
+        user=secured, type="webauthn", data=json.loads(SECURITY_KEY.read_text())
+    )
+    yield from (View(path, path, plain) for path in ACCOUNT)
+    for path in SECOND_FACTOR:
+        yield View(f"{path} with all", path.format(key=passkey.pk), secured)
+
+
 # -- Staff -------------------------------------------------------------------------------------
 
 
@@ -290,6 +306,8 @@ def all_views() -> list[View]:
     Server.objects.create(name="gpu-1", seats=4)
     return [
         *(View(f"error {name}", f"/error/{name}/") for name in ERRORS),
+        *(View(path, path) for path in SIGNED_OUT),
+        *accounts_views(),
         *waitlist_views(admin),
         *key_views(admin),
         *account_views(admin),

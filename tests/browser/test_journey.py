@@ -124,16 +124,16 @@ def read_and_approve(admin: Window, her: Window) -> None:
     admin.page.go_back()
     press_keys(admin, "ja")
     admin.press("Undo")
+    admin.sees("1 decision undone.")
     her.open("/waitlist/")
     her.sees("You are on the waitlist")
-    admin.fill(q=HER)
-    admin.press("Show")
     press_keys(admin, "jxa")
     her.open("/waitlist/")
     her.sees("You are a member")
 
 
 def press_keys(admin: Window, keys: str) -> None:
+    admin.page.wait_for_load_state("load")
     for key in keys:
         admin.page.keyboard.press(key)
     expect(admin.page.get_by_role("button", name="Undo").first).to_be_visible()

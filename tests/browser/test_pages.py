@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings as site
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Error, Page
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
@@ -42,6 +42,7 @@ def show(context: BrowserContext, page: Page, server: LiveServer, view: View) ->
     page.goto(server.url + view.path)
     if view.then:
         view.then(page)
+        page.wait_for_load_state("load")
 
 
 def session(user: User) -> str:
@@ -63,19 +64,38 @@ def test_no_page_has_a_fault(
     complaints = Complaints(page)
     found: dict[str, list[str]] = {}
     for view in views:
-        for number, (theme, width) in enumerate(looks):
-            page.emulate_media(color_scheme=theme)
-            page.set_viewport_size({"width": width, "height": 800})
-            name = f"{view.name} {language} {theme} {width}"
-            if number == 0:
-                show(context, page, live_server, view)
-                found[name] = [*faults_of(page, language=language), *complaints.take()]
-            else:
-                found[name] = [*violations(page, BY_LOOK), *too_wide(page), *complaints.take()]
-            picture(page, name)
+        try:
+            found |= look(page, live_server, view, language, looks, complaints)
+        except Error as error:
+            error.add_note(view.name)
+            raise
     context.close()
     lines = [f"{name}: {fault}" for name, faults in found.items() for fault in faults]
     assert not lines, "\n".join(lines)
+
+
+def look(
+    page: Page,
+    server: LiveServer,
+    view: View,
+    language: str,
+    looks: list[tuple[str, int]],
+    complaints: Complaints,
+) -> dict[str, list[str]]:
+    """Loads the page once; the second look only changes theme and width."""
+    found = {}
+    for number, (theme, width) in enumerate(looks):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 800})
+        name = f"{view.name} {language} {theme} {width}"
+        if number == 0:
+            show(page.context, page, server, view)
+            faults = faults_of(page, language=language)
+        else:
+            faults = [*violations(page, BY_LOOK), *too_wide(page)]
+        found[name] = [*faults, *complaints.take()]
+        picture(page, name)
+    return found
 
 
 def picture(page: Page, name: str) -> None:

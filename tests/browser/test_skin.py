@@ -1,13 +1,12 @@
-"""Account and public pages in a real browser: axe, phone width, both themes, both languages."""
+"""What only a browser can tell of the site's frame: passkeys, theme, copying, keyboard."""
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, BrowserContext, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from members.models import User
-from tests.browser.chromium import Complaints, look, virtual_passkey
-from tests.pages.test_pages import ACCOUNT, SIGNED_OUT
+from tests.browser.chromium import Complaints, virtual_passkey
 from tests.people import PASSWORD, person, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,29 +26,6 @@ def sign_in(context: BrowserContext, server: LiveServer, user: User) -> None:
     name = settings.SESSION_COOKIE_NAME
     value = signed_in(user).cookies[name].value
     context.add_cookies([{"name": name, "value": value, "url": server.url}])
-
-
-@pytest.mark.parametrize(
-    ("language", "theme", "width"),
-    [("es", "light", 1280), ("es", "dark", 360), ("en", "dark", 1280), ("en", "light", 360)],
-)
-def test_no_page_has_a_fault(
-    browser: Browser, live_server: LiveServer, ana: User, language: str, theme: str, width: int
-) -> None:
-    context = browser.new_context(
-        viewport={"width": width, "height": 800},
-        color_scheme=theme,
-        locale=language,
-        extra_http_headers=FROM,
-    )
-    page = context.new_page()
-    complaints = Complaints(page)
-    paths = [*SIGNED_OUT, "/nowhere/"]
-    found = {path: look(page, live_server.url + path, complaints) for path in paths}
-    sign_in(context, live_server, ana)
-    found |= {path: look(page, live_server.url + path, complaints) for path in ACCOUNT}
-    context.close()
-    assert {path: faults for path, faults in found.items() if faults} == {}
 
 
 def test_passkey_is_added_and_then_signs_in(
@@ -137,4 +113,71 @@ def test_works_without_javascript(browser: Browser, live_server: LiveServer) -> 
     page.get_by_role("button", name="Español").click()
     assert page.url == f"{live_server.url}/privacy/"
     assert page.locator("html").get_attribute("lang") == "es"
+    context.close()
+
+
+FOCUSED = """() => {
+    const at = document.activeElement
+    const style = getComputedStyle(at)
+    const seen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2
+    const box = at.getBoundingClientRect()
+    return [(at.getAttribute('name') || at.textContent).trim(), seen && box.top >= 0]
+}"""
+
+
+def tab_through(page: Page, count: int) -> list[str]:
+    """What Tab reaches, in order; each must be seen to have the focus."""
+    reached = []
+    for _ in range(count):
+        page.keyboard.press("Tab")
+        name, seen = page.evaluate(FOCUSED)
+        assert seen, f"focus can't be seen on {name!r}"
+        reached.append(name)
+    return reached
+
+
+def test_sign_up_by_keyboard(browser: Browser, live_server: LiveServer) -> None:
+    context = browser.new_context(locale="en", extra_http_headers=FROM, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(f"{live_server.url}/privacy/")
+    assert tab_through(page, 4) == ["Skip to content", "NaN", "Sign in", "Sign up"]
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/signup/")
+    page.evaluate("document.activeElement.blur()")
+    tab_through(page, 1)
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    reached = tab_through(page, 4)
+    assert [name for name in reached if name in {"email", "password1", "Sign Up"}] == [
+        "email",
+        "password1",
+        "Sign Up",
+    ]
+    context.close()
+
+
+def test_key_page_by_keyboard(browser: Browser, live_server: LiveServer, member: User) -> None:
+    context = browser.new_context(locale="en", extra_http_headers=FROM, reduced_motion="reduce")
+    page = context.new_page()
+    sign_in(context, live_server, member)
+    page.goto(f"{live_server.url}/key/")
+    reached = tab_through(page, 9)
+    assert reached[:4] == ["Skip to content", "NaN", "Key", "Account"]
+    assert "Create my key" in reached
+    page.get_by_role("button", name="Create my key").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    context.close()
+
+
+def test_no_flash_of_the_other_theme(browser: Browser, live_server: LiveServer) -> None:
+    """A remembered theme stands when the page is first painted, whatever the system's is."""
+    context = browser.new_context(locale="en", color_scheme="light", extra_http_headers=FROM)
+    context.add_init_script(
+        "localStorage.setItem('theme', 'dark');"
+        "requestAnimationFrame(() => { window.first = document.documentElement.dataset.theme })"
+    )
+    page = context.new_page()
+    page.goto(live_server.url)
+    assert page.evaluate("window.first") == "dark"
     context.close()
