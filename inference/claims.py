@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 # Longer than a pass and its last call together can take (10 s, and 8 s twice).
 LEASE = timedelta(seconds=40)
 BATCH = 8
-LONGEST_WAIT = 30
+LONGEST_WAIT = 15
 HAD_LEASE = ExpressionWrapper(Q(lease_until__isnull=False), output_field=BooleanField())
 
 
@@ -103,7 +103,7 @@ class Claim:
         self.new |= made
 
     def postpone(self, owners: Iterable[UUID], code: str) -> None:
-        """Tries again after 1, 2, 4 … 30 seconds; the sweep on the beat wakes it up."""
+        """Tries again after 1, 2, 4 … 15 seconds; the sweep on the beat wakes it up."""
         owners = self._leave(owners)
         seconds = Least(Power(Value(2.0), Cast("attempts", FloatField())), Value(LONGEST_WAIT))
         self._ours(owners).update(
