@@ -75,7 +75,9 @@ class Command(BaseCommand):
         given = {"rpm": options["rpm"], "parallel": options["parallel"]}
         form = LimitsForm({**given, "reason": options["reason"]})
         if not form.is_valid():
-            problems = [f"{name}: {' '.join(map(str, texts))}" for name, texts in form.errors.items()]
+            problems = [
+                f"{name}: {' '.join(map(str, texts))}" for name, texts in form.errors.items()
+            ]
             raise CommandError(f"{'; '.join(problems)} Nobody was changed.")
         actor = acting(options["admin"])
         return [
