@@ -220,6 +220,7 @@ LOCALE_PATHS = [BASE_DIR / "locale", BASE_DIR / "locale" / "vendor"]
 USE_TZ = True
 TIME_ZONE = "Europe/Madrid"
 USE_THOUSAND_SEPARATOR = True
+FORMAT_MODULE_PATH = "nan.formats"
 
 # -- Files ------------------------------------------------------------------------------------
 STATIC_URL = "/static/"

@@ -5,9 +5,11 @@ With SCREENSHOTS=folder, pictures of all of them are left there.
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
 from django.conf import settings as site
 from playwright.sync_api import Browser, BrowserContext, Error, Page
 from pytest_django import Settings
@@ -46,7 +48,13 @@ def show(context: BrowserContext, page: Page, server: LiveServer, view: View) ->
 
 
 def session(user: User) -> str:
-    return signed_in(user).cookies[site.SESSION_COOKIE_NAME].value
+    """Of someone who has just typed her password again, so that nothing asks her for it."""
+    client = signed_in(user)
+    record = {"method": "password", "at": time.time(), "reauthenticated": True}
+    store = client.session
+    store[AUTHENTICATION_METHODS_SESSION_KEY] = [record]
+    store.save()
+    return client.cookies[site.SESSION_COOKIE_NAME].value
 
 
 @pytest.mark.parametrize(("language", "looks"), [("es", LOOKS[0]), ("en", LOOKS[1])])
