@@ -42,7 +42,7 @@ lint: setup-dev ## Format, rules, types, import directions, templates
 	@$(VENV)/ruff check .
 	@eval "$$($(VENV)/python -m nan.local env --placeholder)" && $(VENV)/mypy .
 	@$(VENV)/lint-imports
-	@$(VENV)/djlint templates --check --quiet
+	@$(VENV)/djlint templates --check
 	@$(VENV)/djlint templates --lint --quiet
 
 format: setup-dev ## Put code and templates into shape
