@@ -5,12 +5,12 @@ With SCREENSHOTS=folder, pictures of all of them are left there.
 
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
-from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings as site
+from django.http import HttpRequest
 from playwright.sync_api import Browser, BrowserContext, Error, Page
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
@@ -50,10 +50,10 @@ def show(context: BrowserContext, page: Page, server: LiveServer, view: View) ->
 def session(user: User) -> str:
     """Of someone who has just typed her password again, so that nothing asks her for it."""
     client = signed_in(user)
-    record = {"method": "password", "at": time.time(), "reauthenticated": True}
-    store = client.session
-    store[AUTHENTICATION_METHODS_SESSION_KEY] = [record]
-    store.save()
+    request = HttpRequest()
+    request.session = client.session
+    record_authentication(request, user, "password", reauthenticated=True)
+    request.session.save()
     return client.cookies[site.SESSION_COOKIE_NAME].value
 
 

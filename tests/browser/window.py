@@ -60,6 +60,7 @@ class Window:
         for move in (self.page.reload, self.page.go_back, self.page.go_forward):
             with suppress(Error):  # where the browser would have to send the form again
                 move()
+            self.page.wait_for_load_state("load")
             assert secret not in self.page.content()
             assert secret not in self.page.url
 
