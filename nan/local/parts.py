@@ -133,7 +133,8 @@ def edge(stack: Stack) -> Part:
         name="edge",
         argv=haproxy.command(settings.run_dir / "haproxy.cfg"),
         env=environment.bare(stack),
-        after=("web",),
+        # Begun before the gateway is ready, it would go on taking it for down a moment longer.
+        after=("web", "gateway"),
         prepare=partial(haproxy.write, settings),
         ready=partial(ready.http, f"http://{bind['ops']}/metrics"),
         port=stack.ports["site"],
