@@ -46,7 +46,7 @@ def let_in(application: Application, *, by: User) -> User:
 
 
 def signed_in(user: User) -> Client:
-    client = Client()
+    client = Client(headers={"accept-language": "en"})
     client.force_login(user, "allauth.account.auth_backends.AuthenticationBackend")
     return client
 
