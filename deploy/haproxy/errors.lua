@@ -31,7 +31,7 @@ end
 
 local OWN = {
   unknown_url = { 404, "Unknown URL. The API answers under /v1/, for example POST "
-    .. "/v1/chat/completions; see " .. SITE .. "/docs/." },
+    .. "/v1/chat/completions; how to call it stands at " .. SITE .. "/key/." },
   method_not_allowed = { 405, "Method not allowed. /v1/models takes GET, all other paths POST." },
   bad_request = { 400, "This request is not valid HTTP for this path." },
   upgrade_refused = { 400, "WebSocket and other upgrades are not offered. Send a plain POST; "
@@ -43,18 +43,18 @@ local OWN = {
   bad_gateway = { 502, "The gateway failed before it answered. Your request may have run; "
     .. "try again." },
   service_unavailable = { 503, "The API is not available at the moment. Nothing was run; try "
-    .. "again in a few seconds. State: " .. SITE .. "/status/." },
+    .. "again in a few seconds." },
   timeout = { 504, "The gateway did not answer in time. Try again, or with a shorter request." },
   model_unavailable = { 503, "The model is not available at the moment; this is not your limit. "
-    .. "Try again in a few seconds. State: " .. SITE .. "/status/." },
+    .. "Try again in a few seconds." },
   key_check_unavailable = { 503, "Your key can't be checked at the moment; this says nothing "
     .. "about the key. Keep it and try again in a few seconds." },
   missing_api_key = { 401, "No API key was sent. Send it as \"Authorization: Bearer sk-...\" or "
     .. "\"x-api-key: sk-...\". Your key: " .. SITE .. "/key/." },
   invalid_api_key = { 401, "Invalid API key. Check that it was copied whole; if it was rotated or "
     .. "revoked, create another at " .. SITE .. "/key/." },
-  blocked_api_key = { 401, "This API key is paused or revoked. Resume it or create another at "
-    .. SITE .. "/key/." },
+  blocked_api_key = { 401, "This API key is paused, revoked, or stopped by an admin. Its state "
+    .. "stands at " .. SITE .. "/key/." },
   permission_denied = { 403, "This API key may not do that. What keys may do: "
     .. SITE .. "/key/." },
 }
@@ -265,7 +265,7 @@ local function refused(status, body)
   local text = find_message(body, 1)
   local model = text and text:match("Invalid model name passed in model=(.-)%. ")
   if model then
-    return { status = status, code = "model_not_found", message = "Unknown model '"
+    return { status = 404, code = "model_not_found", message = "Unknown model '"
       .. shorten(redact(model), 100) .. "'. GET /v1/models lists the models you can use." }
   end
   local shown = text and readable(text) or GENERAL[status]

@@ -30,15 +30,15 @@ def key_texts(scene: Scene) -> dict[str, str]:
     return {
         "invalid_api_key": "Invalid API key. Check that it was copied whole; if it was rotated or "
         f"revoked, create another at {site}/key/.",
-        "blocked_api_key": "This API key is paused or revoked. Resume it or create another at "
-        f"{site}/key/.",
+        "blocked_api_key": "This API key is paused, revoked, or stopped by an admin. Its "
+        f"state stands at {site}/key/.",
         "missing_api_key": 'No API key was sent. Send it as "Authorization: Bearer sk-..." or '
         f'"x-api-key: sk-...". Your key: {site}/key/.',
         "key_check_unavailable": "Your key can't be checked at the moment; this says nothing about "
         "the key. Keep it and try again in a few seconds.",
         "permission_denied": f"This API key may not do that. What keys may do: {site}/key/.",
         "model_unavailable": "The model is not available at the moment; this is not your limit. "
-        f"Try again in a few seconds. State: {site}/status/.",
+        "Try again in a few seconds.",
     }
 
 
@@ -259,8 +259,7 @@ def test_a_gateway_that_breaks_off_is_a_502(scene: Scene, path: str) -> None:
 def test_a_dead_gateway_is_a_503(tmp_path: Path) -> None:
     with running_edge(tmp_path) as edge:
         text = (
-            "The API is not available at the moment. Nothing was run; try again in a few seconds. "
-            f"State: http://127.0.0.1:{edge.site}/status/."
+            "The API is not available at the moment. Nothing was run; try again in a few seconds."
         )
         chat, messages = post(edge.api, CHAT), post(edge.api, MESSAGES)
     assert (chat.status, chat.json) == (503, openai(text, "server_error", "service_unavailable"))

@@ -77,10 +77,10 @@ def test_an_unknown_model_is_named(scene: Scene) -> None:
     chat, messages = ask_both(scene, answering(400, litellm(said, "None", 400)))
     text = "Unknown model 'gpt-9'. GET /v1/models lists the models you can use."
     assert (chat.status, chat.json) == (
-        400,
+        404,
         openai(text, "invalid_request_error", "model_not_found"),
     )
-    assert (messages.status, messages.json) == (400, anthropic(text, "invalid_request_error"))
+    assert (messages.status, messages.json) == (404, anthropic(text, "not_found_error"))
 
 
 @pytest.mark.parametrize(

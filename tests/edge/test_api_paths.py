@@ -33,7 +33,8 @@ def unknown_url(scene: Scene) -> dict[str, object]:
     return {
         "error": {
             "message": "Unknown URL. The API answers under /v1/, for example POST "
-            f"/v1/chat/completions; see http://127.0.0.1:{scene.edge.site}/docs/.",
+            "/v1/chat/completions; how to call it stands at "
+            f"http://127.0.0.1:{scene.edge.site}/key/.",
             "type": "invalid_request_error",
             "param": None,
             "code": "unknown_url",
