@@ -26,7 +26,7 @@ run: setup ## Start the whole product on this machine; Ctrl-C stops it
 	@exec $(VENV)/python -m nan.local run $(ARGS)
 
 status: ## What runs, where, how much memory
-	@$(VENV)/python -m nan.local status
+	@$(VENV)/python -m nan.local status || true
 
 stop: ## End the running stack, or what is left of one
 	@$(VENV)/python -m nan.local stop

@@ -12,6 +12,7 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.core.ratelimit import respond_429
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
+from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
 from django.forms import BaseForm
@@ -51,6 +52,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
                 self.respond_email_verification_sent(request, None)
             ) from None
         return saved
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        """What is said from here on is in her language, as on every page after this one."""
+        super().login(request, user)
+        if user.language and settings.LANGUAGE_COOKIE_NAME not in request.COOKIES:
+            translation.activate(user.language)
 
     # -- mails: the row only; what is said, and every link, is made by the worker ----------------
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:

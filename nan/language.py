@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import translation
+from django.views.i18n import set_language
 
 
 class ProfileLanguageMiddleware:
@@ -20,3 +21,13 @@ class ProfileLanguageMiddleware:
                 translation.activate(language)
                 request.LANGUAGE_CODE = translation.get_language()
         return self.get_response(request)
+
+
+def choose(request: HttpRequest) -> HttpResponse:
+    """The language button: Django's own view sets the cookie; a profile follows, for the mails."""
+    response = set_language(request)
+    language = request.POST.get("language")
+    if request.user.is_authenticated and language in dict(settings.LANGUAGES):
+        request.user.language = language
+        request.user.save(update_fields=["language"])
+    return response

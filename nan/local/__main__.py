@@ -66,6 +66,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quiet", action="store_true", help="parts write to their logs only")
     parser.add_argument("--json", action="store_true", help="env as JSON")
     parser.add_argument(
+        "--gateway", action="store_true", help="env with the gateway's master key, for reconcile"
+    )
+    parser.add_argument(
         "--placeholder", action="store_true", help="env for tools that only load the settings"
     )
     parser.add_argument("--yes", action="store_true", help="clean-data without asking")
@@ -182,7 +185,7 @@ def _wait_for(options: argparse.Namespace, wanted: str) -> None:
 
 
 def env(options: argparse.Namespace) -> int:
-    """For `eval "$(python -m nan.local env)"`: the app's settings, without the gateway's key."""
+    """For `eval "$(python -m nan.local env)"`: the app's settings; the gateway's key on request."""
     file = options.state_dir / "ports.json"
     if options.placeholder:
         stack = Stack.placeholder()
@@ -192,6 +195,8 @@ def env(options: argparse.Namespace) -> int:
         print("Nothing has run yet: start the stack with `make run` first.", file=sys.stderr)
         return 1
     settings = environment.app_settings(stack)
+    if options.gateway:
+        settings |= environment.gateway_access(stack)
     if options.json:
         print(json.dumps(settings, indent=2))
     else:
@@ -206,7 +211,7 @@ def clean_data(options: argparse.Namespace) -> int:
         question = f"Forget all local data in {state_dir} (accounts, keys, mails, secrets)? [y/N] "
         if not options.yes and not _agreed(question):
             print("Nothing was changed.")
-            return 1
+            return 0
         state.end_strays(state_dir)
         postgres.forget(state_dir)
         for entry in state_dir.iterdir():

@@ -57,11 +57,11 @@ def app(stack: Stack, *, part: str = "manage") -> dict[str, str]:
 
 def gateway_worker(stack: Stack) -> dict[str, str]:
     """The one Celery worker that may use LiteLLM's admin API."""
-    return {
-        **app(stack, part="worker-gateway"),
-        "GATEWAY_URL": stack.gateway_url,
-        "LITELLM_MASTER_KEY": stack.master_key,
-    }
+    return {**app(stack, part="worker-gateway"), **gateway_access(stack)}
+
+
+def gateway_access(stack: Stack) -> dict[str, str]:
+    return {"GATEWAY_URL": stack.gateway_url, "LITELLM_MASTER_KEY": stack.master_key}
 
 
 def gateway(stack: Stack) -> Mapping[str, str]:

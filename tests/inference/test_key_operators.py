@@ -14,12 +14,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pytest_django import Settings
 
 from inference import keys, provisioning
 from inference.errors import WORDS, words
 from inference.models import Key, KeyEvent, KeyHolder, Reconciliation, Server
 from members.models import User
-from tests.fakes.gateway import FakeGateway
+from tests.fakes.gateway import MASTER_KEY, FakeGateway
 from tests.inference.conftest import advance, live
 from tests.people import person, signed_in
 
@@ -74,8 +75,14 @@ def test_keys_rotate_prints_the_new_key_once(
     assert len(fake.keys) == 1
 
 
-def test_keys_reconcile(member: User, make_key: Maker, fake: FakeGateway) -> None:
+def test_keys_reconcile(
+    member: User, make_key: Maker, fake: FakeGateway, settings: Settings
+) -> None:
     make_key(member)
+    settings.LITELLM_MASTER_KEY = ""
+    with pytest.raises(CommandError, match="LITELLM_MASTER_KEY is not set here"):
+        run("keys", "reconcile")
+    settings.LITELLM_MASTER_KEY = MASTER_KEY
     told = run("keys", "reconcile")
     assert (told["ours"], told["theirs"], told["drift"]) == (1, 1, 0)
     fake.stop()

@@ -257,3 +257,19 @@ def test_signing_in_works_while_the_cache_is_away(outsider: User, settings: Sett
     client = Client()
     client.post("/accounts/login/", {"login": outsider.email, "password": PASSWORD})
     assert client.get("/account/").status_code == 200
+
+
+@pytest.mark.django_db
+def test_a_second_sign_up_in_a_row_reads_as_the_first(mailbox: SmtpServer) -> None:
+    """A sentence that comes only the first time would tell that somebody asked before (A6)."""
+    pages = []
+    for _ in range(2):
+        client = Client(headers={"accept-language": "en"})
+        form = {"email": "twice@example.org", "password1": PASSWORD}
+        pages.append(client.post("/accounts/signup/", form, follow=True).content.decode())
+    assert "twice@example.org" not in pages[0]
+    assert [without_token(page) for page in pages[:1]] == [without_token(pages[1])]
+
+
+def without_token(page: str) -> str:
+    return re.sub(r'csrfmiddlewaretoken" value="\w+"|CSRFToken": "\w+"', "", page)

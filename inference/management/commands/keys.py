@@ -5,6 +5,7 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import translation
@@ -48,7 +49,10 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(result, default=str))
             return
-        for row in result if isinstance(result, list) else [result]:
+        rows = result if isinstance(result, list) else [result]
+        if not rows:
+            self.stdout.write("No keys.")
+        for row in rows:
             self.stdout.write("  ".join(f"{name}={value}" for name, value in row.items()))
 
     def _list(self, options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -79,6 +83,11 @@ class Command(BaseCommand):
         return _row(key) | {"key": value, "note": "shown once; hand it over in private"}
 
     def _reconcile(self, options: dict[str, Any]) -> dict[str, Any]:
+        if not settings.LITELLM_MASTER_KEY:
+            raise CommandError(
+                "LITELLM_MASTER_KEY is not set here. Run this where the gateway worker runs; in "
+                'the local stack after eval "$(python -m nan.local env --gateway)".'
+            )
         result = reconcile(force=options["force"])
         if result is None:
             raise CommandError(
