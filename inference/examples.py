@@ -1,9 +1,11 @@
-"""Ready-to-paste examples for the page that shows a new key."""
+"""Ready-to-paste examples: with the key where it is shown, once, and with a placeholder after."""
 
 from typing import NamedTuple
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+
+PLACEHOLDER = "YOUR_KEY"
 
 
 class Example(NamedTuple):

@@ -32,7 +32,12 @@ COOKIE = "key_reveal"
 @member_required
 def key_page(request: HttpRequest) -> HttpResponse:
     page = KeyPage.of(request.user)
-    response = render(request, "inference/key.html", {"page": page})
+    context = {
+        "page": page,
+        "examples": examples.filled(examples.PLACEHOLDER),
+        "placeholder": examples.PLACEHOLDER,
+    }
+    response = render(request, "inference/key.html", context)
     if page.offers_creation:
         _set_cookie(response, _private_key(request))
     return response

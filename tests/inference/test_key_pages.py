@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import override
 
-from inference import keys, provisioning, reveal
+from inference import examples, keys, provisioning, reveal
 from inference.models import Key, KeyHolder
 from members import membership
 from members.models import Application, User
@@ -274,9 +274,26 @@ def test_examples_are_ready_to_paste(browser: Client, member: User) -> None:
     )
     assert examples == ["curl", "curl-messages", "opencode", "claude-code", "openai", "anthropic"]
     assert page.count(value) == 7
-    assert page.count(settings.API_URL) == 6
+    assert page.count(settings.API_URL) == 8
     assert page.count(settings.PUBLIC_MODEL) >= 6
     assert page.count("data-copy") >= 7
+
+
+def test_a_live_key_always_has_its_examples(browser: Client, member: User) -> None:
+    """Not at the one reveal only: she comes back weeks later to set up another tool."""
+    assert "How to call it" not in text(browser.get("/key/"))
+    make(browser, member)
+    shown(browser.post("/key/reveal"))
+    for change in ("rotate", "pause", "resume"):
+        page = text(browser.get("/key/"))
+        assert "How to call it" in page
+        assert page.count(examples.PLACEHOLDER) == 7
+        assert page.count(settings.API_URL) == 8
+        browser.post(f"/key/{change}")
+        advance(member)
+    browser.post("/key/revoke")
+    advance(member)
+    assert "How to call it" not in text(browser.get("/key/"))
 
 
 @pytest.mark.parametrize("path", PAGES)
