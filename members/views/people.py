@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
 from django.core import signing
+from django.forms import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone, translation
@@ -43,7 +44,7 @@ def waitlist_page(request: HttpRequest) -> HttpResponse:
     user = _person(request)
     application = waitlist.latest(user)
     current = application if application and application.is_open else None
-    form = ApplicationForm(request.POST or None, instance=current)
+    form = ApplicationForm(request.POST or None, instance=current, initial=_earlier(application))
     if request.method == "POST" and form.is_valid():
         try:
             _save(user, current, form.cleaned_data)
@@ -53,6 +54,11 @@ def waitlist_page(request: HttpRequest) -> HttpResponse:
             messages.success(request, _("Saved. You are on the waitlist."))
         return redirect("waitlist")
     return render(request, "members/waitlist.html", _waitlist_context(user, application, form))
+
+
+def _earlier(application: Application | None) -> dict[str, Any]:
+    """What she wrote the last time, so that whoever applies again need not write it anew."""
+    return model_to_dict(application, ApplicationForm.Meta.fields) if application else {}
 
 
 def _save(user: User, current: Application | None, answers: dict[str, Any]) -> Application:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -66,6 +67,13 @@ def test_only_staff_act(path: str, member: User) -> None:
     assert signed_in(member).post(f"/staff/{path}").status_code == 403
 
 
+def test_header_of_staff_leads_to_one_waitlist(admin: User, outsider: User) -> None:
+    header = re.compile(r"<header.*?</header>", re.DOTALL)
+    for user, link in ((admin, False), (outsider, True)):
+        page = signed_in(user).get("/account/").content.decode()
+        assert ('href="/waitlist/"' in header.findall(page)[0]) is link
+
+
 # -- What they do -----------------------------------------------------------------------------
 def test_approve_several_and_undo_them(admin: User, seats: Server) -> None:
     client, rows = signed_in(admin), [applicant(f"P{n}") for n in range(3)]
@@ -95,7 +103,9 @@ def test_reject_with_a_template_and_she_reads_it(
     assert "carry what you need" in signed_in(waiting.user).get("/waitlist/").content.decode()
     outbox.send_due()
     assert "carry what you need" in mailbox.mails[0].get_body(("plain",)).get_content()
-    signed_in(waiting.user).post("/waitlist/", ANSWERS)
+    hers = signed_in(waiting.user)
+    assert hers.get("/waitlist/").context["form"]["builds"].value() == ANSWERS["builds"]
+    hers.post("/waitlist/", ANSWERS)
     again = Application.objects.waiting().get()
     detail = signed_in(admin).get(f"/staff/waitlist/{again.pk}/").content.decode()
     assert "carry what you need" in detail
@@ -141,6 +151,17 @@ def test_suspend_reinstate_and_limits(admin: User, member: User) -> None:
     client.post(f"/staff/members/{row.pk}/limits/", {"rpm": 20, "parallel": "", "reason": "ok"})
     member.key_holder.refresh_from_db()
     assert (member.key_holder.own_rpm, member.key_holder.own_parallel) == (20, None)
+
+
+def test_suspended_member_reads_why_she_does_not_get_in(admin: User, member: User) -> None:
+    membership.suspend(membership=member.membership, actor=admin, reason="sold the key")
+    client = Client(headers={"accept-language": "en"})
+    data = {"login": member.email, "password": PASSWORD}
+    page = client.post("/accounts/login/", data, follow=True)
+    assert page.request["PATH_INFO"] == "/accounts/inactive/"
+    html = page.content.decode()
+    assert "your membership is suspended and your keys are stopped" in html
+    assert f"mailto:{settings.CONTACT_EMAIL}" in html
 
 
 def test_nobody_suspends_herself(admin: User, seats: Server) -> None:
