@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
@@ -115,7 +116,15 @@ def key_revoke(request: HttpRequest) -> HttpResponse:
         return render(request, "inference/key_revoke.html", context)
     change = keys.end_overlap if old_only else keys.revoke
     change(user=request.user, actor=request.user)
+    messages.info(request, _revoked(old_only=old_only))
     return redirect("key")
+
+
+def _revoked(*, old_only: bool) -> str:
+    """Not "done": the gateway has yet to hear of it, and this page shows when it has."""
+    if old_only:
+        return _("You have ended the old key. It stops within a minute and is then deleted.")
+    return _("You have revoked your key. It stops within a minute and is then deleted.")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

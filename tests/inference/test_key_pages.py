@@ -203,7 +203,8 @@ def test_replacing_with_overlap_shows_both(browser: Client, member: User) -> Non
     assert f"sk-…{new[-4:]}" in page
     assert "Replace with overlap" not in page
     assert "End the old key now?" in text(browser.get("/key/revoke?old_only=1"))
-    browser.post("/key/revoke", {"old_only": "1"})
+    ended = browser.post("/key/revoke", {"old_only": "1"}, follow=True)
+    assert "You have ended the old key. It stops within a minute" in text(ended)
     advance(member)
     assert f"sk-…{old[-4:]}" not in text(browser.get("/key/"))
     assert live(member) == [("active", 100, 5)]
@@ -236,8 +237,9 @@ def test_revoking_asks_first_and_is_pending_until_confirmed(
     make(browser, member)
     assert "Yes, revoke it" in text(browser.get("/key/revoke"))
     assert live(member) == [("active", 100, 5)]
-    browser.post("/key/revoke")
-    assert "Until then it still works" in text(browser.get("/key/"))
+    page = text(browser.post("/key/revoke", follow=True))
+    assert "You have revoked your key. It stops within a minute" in page
+    assert "Until then it still works" in page
     advance(member)
     assert "You have no key yet" in text(browser.get("/key/"))
 
