@@ -102,6 +102,20 @@ def beatriz(ana: Client) -> tuple[Client, int]:
     return ana, key.pk
 
 
+def test_each_page_of_the_account_is_marked_in_the_header(ana: Client) -> None:
+    for path, current in (("/account/", "page"), ("/accounts/email/", "true")):
+        html = ana.get(path).content.decode()
+        assert f'<a href="/account/" aria-current="{current}"' in html
+
+
+def test_new_recovery_codes_are_the_second_choice(beatriz: tuple[Client, int]) -> None:
+    page = beatriz[0].get("/accounts/2fa/recovery-codes/", headers={"accept-language": "en"})
+    html = page.content.decode()
+    assert '<a href="/accounts/2fa/recovery-codes/download/" class="button"' in html
+    assert '<a href="/accounts/2fa/recovery-codes/generate/" class="button quiet"' in html
+    assert "New codes end the old ones" in html
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("path", SIGNED_OUT)
 def test_signed_out(client: Client, path: str, language: str) -> None:
