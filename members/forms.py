@@ -4,6 +4,8 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
+from django.utils.functional import Promise
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from members.models import Application, Decision, User
@@ -95,7 +97,7 @@ class RejectForm(forms.Form):
     reason_code = forms.ChoiceField(label=_("Reason"), choices=Decision.Reason.choices)
     reason = forms.CharField(
         label=_("In your own words"),
-        help_text=_("Replaces the sentence above. She reads it."),
+        help_text=_("Sent to her instead of the sentence above."),
         max_length=1000,
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
@@ -106,13 +108,25 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(label=_("Reason"), max_length=160)
 
 
+def _usual(count: int) -> Promise:
+    return format_lazy(_("Empty: what every member gets ({count})."), count=count)
+
+
 class LimitsForm(ReasonForm):
     """Empty means what every member gets."""
 
     rpm = forms.IntegerField(
-        label=_("Requests a minute"), min_value=1, max_value=10_000, required=False
+        label=_("Requests a minute"),
+        help_text=_usual(settings.MEMBER_RPM),
+        min_value=1,
+        max_value=10_000,
+        required=False,
     )
     parallel = forms.IntegerField(
-        label=_("In parallel"), min_value=1, max_value=100, required=False
+        label=_("In parallel"),
+        help_text=_usual(settings.MEMBER_PARALLEL),
+        min_value=1,
+        max_value=100,
+        required=False,
     )
     field_order = ("rpm", "parallel", "reason")

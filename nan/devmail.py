@@ -67,8 +67,8 @@ class Mail:
     parsed: ParsedMessage
 
     @property
-    def headers(self) -> list[tuple[str, str]]:
-        return [(key, str(self.parsed[key])) for key in ("From", "To", "Date") if self.parsed[key]]
+    def sender(self) -> str:
+        return str(self.parsed["From"] or "")
 
     @property
     def subject(self) -> str:

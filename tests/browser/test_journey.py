@@ -83,7 +83,7 @@ def sign_up(her: Window) -> None:
     her.open("/dev/mail/")
     her.page.locator("tr", has_text=HER).get_by_role("link").click()
     her.page.locator(".mail-text a[href*=confirm-email]").click()
-    her.press("Confirm")
+    her.press("Confirm my address")
 
 
 def apply(her: Window) -> None:
@@ -141,7 +141,7 @@ def press_keys(admin: Window, keys: str) -> None:
 
 def approve_fifty(admin: Window) -> None:
     admin.open(f"/staff/waitlist/?q={FIFTY}")
-    admin.press("Tick all on this page")
+    admin.press("Tick all")
     admin.page.locator("[value=approve]").click()
     admin.sees("(50)")
     assert admin.stack.python(COUNT_FIFTY).split()[-1] == "50"

@@ -1,5 +1,6 @@
 """Mail of the local stack: written whole, in order, for its owner only; shown without harm."""
 
+import re
 import stat
 from pathlib import Path
 
@@ -60,11 +61,19 @@ def test_mail_shows_clickable_text_and_framed_html(folder: Path, client: Client)
     name = next(folder.iterdir()).stem
     response = client.get(f"/dev/mail/{name}/", headers={"accept-language": "en"})
     html = response.content.decode()
+    assert "<dt>To</dt><dd>ana@example.org</dd>" in html
     assert f'<a href="{LINK}"' in html
     assert f'src="/dev/mail/{name}/html/"' in html
     assert "<b>you</b>" not in html
     assert faults(response, language="en") == []
     assert policy(response["Content-Security-Policy"])["frame-src"] == "'self'"
+
+
+def test_a_mail_speaks_the_readers_language(folder: Path, client: Client) -> None:
+    send("Confirm")
+    name = next(folder.iterdir()).stem
+    html = client.get(f"/dev/mail/{name}/", headers={"accept-language": "es"}).content.decode()
+    assert re.search(r"<dt>Enviado</dt><dd>\d+ de \w+ de \d{4} a las", html)
 
 
 def test_markup_in_the_text_part_is_only_text(folder: Path, client: Client) -> None:
