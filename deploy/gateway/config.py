@@ -87,6 +87,8 @@ def _general(settings: Settings) -> dict[str, Any]:
 def _litellm() -> dict[str, Any]:
     return {
         "turn_off_message_logging": True,
+        # Tags are kept with each day's totals. The gate drops the header as well.
+        "disable_add_user_agent_to_request_tags": True,
         # What an engine says when a stream breaks off (deploy/gateway/callbacks).
         "callbacks": ["nan_stream_errors.callback"],
         "drop_params": True,  # clients send parameters that an engine doesn't know

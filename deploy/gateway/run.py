@@ -118,7 +118,7 @@ def _become_litellm(home: Home, options: argparse.Namespace) -> None:
     environment = home.environment() | QUIET | {"PYTHONPATH": str(CALLBACKS)}
     if not environment.get("REDIS_PASSWORD"):
         environment.pop("REDIS_PASSWORD", None)
-    command = [str(home.python), str(home.venv / "bin" / "litellm")]
+    command = [str(home.python), str(CALLBACKS / "nan_serve.py")]
     place = [
         "--config",
         str(options.config.resolve()),

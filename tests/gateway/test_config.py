@@ -58,9 +58,10 @@ def test_what_the_product_relies_on_is_set() -> None:
     }
     assert (
         litellm["turn_off_message_logging"],
+        litellm["disable_add_user_agent_to_request_tags"],
         litellm["drop_params"],
         litellm["num_retries"],
-    ) == (True, True, 0)
+    ) == (True, True, True, 0)
     assert (litellm["cache"], litellm["cache_params"]["supported_call_types"]) == (True, [])
     assert found["router_settings"] == {"disable_cooldowns": True, "num_retries": 0}
 

@@ -47,13 +47,15 @@ def log_text(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def kept(own_gateway: Own, engine: str) -> tuple[dict[str, str], list[str]]:
     """(secrets that were used, everything that was kept) after calls that end in every way."""
-    prompt = f"prompt-{secrets.token_hex(16)}"
+    prompt, word = f"prompt-{secrets.token_hex(16)}", f"ZEBRA{secrets.token_hex(16)}"
     with Gateway(own_gateway.url, own_gateway.environ["LITELLM_MASTER_KEY"]) as gateway:
         models = Models.add(gateway, engine)
         with gateway.member() as bob:
             for route in ROUTES:
                 call_in_every_way(bob, models, route, prompt)
-            used = {"prompt": prompt, "key": bob.key, "master key": gateway_key(own_gateway)}
+                call_with_words(bob, models, route, word)
+            used = {"prompt": prompt, "key": bob.key, "words beside it": word}
+            used["master key"] = gateway_key(own_gateway)
             time.sleep(BATCH_SECONDS)
         models.remove()
     found = [
@@ -83,7 +85,29 @@ def call_in_every_way(bob: Member, models: Models, route: str, prompt: str) -> N
                 assert manner == "hang"
 
 
-@pytest.mark.parametrize("name", ["prompt", "key", "master key"])
+def call_with_words(bob: Member, models: Models, route: str, word: str) -> None:
+    """Everything of a request that is neither prompt nor key, and which LiteLLM would keep."""
+    names = ("User-Agent", "x-litellm-tags", "x-litellm-end-user-id", "x-session-id", "traceparent")
+    headers = {**bob.headers, **dict.fromkeys(names, word)}
+    words = {
+        "user": word,
+        "tags": [word],
+        "metadata": {"tags": [word], "user_id": word, "session_id": word, word: word},
+        "litellm_metadata": {"tags": [word], "spend_logs_metadata": {word: word}},
+        "safety_identifier": word,
+        "client_metadata": {word: word},
+        "prompt_cache_key": word,
+        word: word,
+    }
+    for manner in ("plain", "error"):
+        for stream in (False, True):
+            asked = body(route, models[manner], stream=stream, **words)
+            address = f"{route}?user={word}&tags={word}"
+            bob.http.post(address, headers=headers, json=asked, timeout=10)
+    bob.http.get("/v1/models", headers=headers)
+
+
+@pytest.mark.parametrize("name", ["prompt", "key", "master key", "words beside it"])
 def test_nothing_secret_is_kept(kept: tuple[dict[str, str], list[str]], name: str) -> None:
     used, found = kept
     assert len(found) > 100  # the search has seen something

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,7 +20,7 @@ WORDS = ("Hello", " from", " upstream")
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 TOKENS = {"input_tokens": 11, "output_tokens": 7}
 INTERNALS = "EngineCore at http://10.9.8.7:8100 died, see /opt/vllm/engine.py"
-state: dict[str, Any] = {"open": 0, "seen": [], "cancelled": 0}
+state: dict[str, Any] = {"open": 0, "seen": [], "fields": [], "cancelled": 0}
 
 
 async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -28,8 +29,9 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["path"] == "/state":
         await answer(send, state)
         return
-    body = json.loads(await read(receive) or b"{}")
+    body = fields_of(await read(receive))
     state["seen"].append(scope["path"])
+    state["fields"].append({"path": scope["path"], "names": sorted(body)})
     async with counted(), departure(receive) as gone:
         work = asyncio.create_task(respond(scope["path"], body, send))
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -38,6 +40,15 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
             work.cancel()
         elif work.exception():
             raise work.exception()
+
+
+def fields_of(body: bytes) -> dict[str, Any]:
+    """Of JSON, or the names (with their texts) of a form's parts."""
+    if body.startswith(b"--"):
+        parts = re.findall(rb'name="([^"]+)"[^\r]*\r\n(?:[^\r]+\r\n)*\r\n([^\r]{0,99})', body)
+        return {name.decode(): text.decode(errors="replace") for name, text in parts}
+    found: dict[str, Any] = json.loads(body or b"{}")
+    return found
 
 
 async def respond(path: str, body: dict[str, Any], send: Any) -> None:
@@ -175,7 +186,16 @@ def response_events(model: str) -> list[str]:
     return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in numbered]
 
 
-ANSWERS = {"/v1/chat/completions": chat, "/v1/messages": message, "/v1/responses": response}
+def transcription(model: str) -> dict[str, Any]:
+    return {"text": "".join(WORDS)}
+
+
+ANSWERS = {
+    "/v1/chat/completions": chat,
+    "/v1/messages": message,
+    "/v1/responses": response,
+    "/v1/audio/transcriptions": transcription,
+}
 EVENTS = {
     "/v1/chat/completions": chat_events,
     "/v1/messages": message_events,

@@ -1,0 +1,137 @@
+"""What stands in front of LiteLLM on the routes that run a model.
+
+Pure ASGI. Reads the body once, refuses what would be more than one request, keeps only the fields
+and headers that are for the model (nan_fields.py), and writes the body anew, so that LiteLLM can
+read nothing else in it: no second key of the same name, no form in place of JSON. Then it steps
+aside: the answer is not touched, and a client's leaving reaches LiteLLM, which gives her parallel
+slot back on it.
+
+Errors are in OpenAI's shape; the edge puts them into the dialect of the caller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+import nan_fields
+import nan_forms
+import orjson
+from nan_refusals import Refused, check
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+JSON_ROUTES: Final = {
+    "/v1/chat/completions": nan_fields.CHAT,
+    "/v1/completions": nan_fields.COMPLETIONS,
+    "/v1/responses": nan_fields.RESPONSES,
+    "/v1/messages": nan_fields.MESSAGES,
+    "/v1/messages/count_tokens": nan_fields.MESSAGES,
+    "/v1/embeddings": nan_fields.EMBEDDINGS,
+    "/v1/audio/speech": nan_fields.SPEECH,
+}
+FORM_ROUTES: Final = {"/v1/audio/transcriptions": nan_fields.TRANSCRIPTIONS}
+
+
+class Gate:
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        path = scope.get("path")
+        routes = JSON_ROUTES | FORM_ROUTES
+        if scope["type"] != "http" or scope["method"] != "POST" or path not in routes:
+            await self.app(scope, receive, send)
+            return
+        body = await _read(receive)
+        if body is None:
+            return
+        try:
+            if path in FORM_ROUTES:
+                kind, body = await nan_forms.rewritten(scope, body, FORM_ROUTES[path])
+            else:
+                kind, body = b"application/json", _rewritten(body, path, JSON_ROUTES[path])
+        except Refused as refusal:
+            await _refuse(send, refusal)
+            return
+        await self.app(_cleaned(scope, kind, len(body)), _Body(body, receive), send)
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """None when the client left before she had sent it all. The edge bounds the length."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+class _Body:
+    """The new body once, then whatever the server has to say: that the client has left."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self.body: bytes | None = body
+        self.receive = receive
+
+    async def __call__(self) -> Message:
+        if self.body is None:
+            return await self.receive()
+        body, self.body = self.body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+def _rewritten(body: bytes, path: str, allowed: frozenset[str]) -> bytes:
+    found = _parsed(body)
+    if not isinstance(found, dict):
+        raise Refused("The request body must be a JSON object.")
+    kept = {name: value for name, value in found.items() if name in allowed}
+    check(path, kept)
+    try:
+        return orjson.dumps(kept)
+    except (TypeError, ValueError):  # 254 levels at most
+        raise Refused("The request body is nested too deeply.") from None
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        if b"\\ud" not in body and b"\\uD" not in body:
+            raise Refused("The request body is not valid JSON.") from None
+    # JavaScript's clients cut text in the middle of an emoji, and half of one is no character.
+    try:
+        repaired = json.dumps(json.loads(body), ensure_ascii=False).encode(errors="replace")
+        return orjson.loads(repaired)
+    except (ValueError, RecursionError):
+        raise Refused("The request body is not valid JSON.") from None
+
+
+def _cleaned(scope: MutableMapping[str, Any], kind: bytes, length: int) -> dict[str, Any]:
+    replaced = (b"content-type", b"content-length")
+    headers = [
+        (name, value)
+        for name, value in scope["headers"]
+        if name in nan_fields.HEADERS and name not in replaced
+    ]
+    headers += [(b"content-type", kind), (b"content-length", b"%d" % length)]
+    return {**scope, "headers": headers, "query_string": b""}
+
+
+async def _refuse(send: Send, refusal: Refused) -> None:
+    error = {
+        "message": refusal.message,
+        "type": "invalid_request_error",
+        "param": refusal.field,
+        "code": "400",
+    }
+    body = orjson.dumps({"error": error})
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

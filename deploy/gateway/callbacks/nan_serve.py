@@ -1,0 +1,17 @@
+"""Starts LiteLLM as its command `litellm` does, with the gate in front of its application.
+
+By a program and not by configuration: LiteLLM runs callbacks after it has read a body, and some of
+its fields act before that.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from litellm import run_server
+from litellm.proxy.proxy_server import app
+from nan_gate import Gate
+
+if __name__ == "__main__":
+    app.add_middleware(Gate)  # the last one added is the outermost
+    sys.exit(run_server())
