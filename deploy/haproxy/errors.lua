@@ -55,6 +55,8 @@ local OWN = {
     .. "revoked, create another at " .. SITE .. "/key/." },
   blocked_api_key = { 401, "This API key is paused, revoked, or stopped by an admin. Its state "
     .. "stands at " .. SITE .. "/key/." },
+  field_not_allowed = { 400, "The request has a field that is not allowed. Send only fields of the "
+    .. "API's documentation." },
   permission_denied = { 403, "This API key may not do that. What keys may do: "
     .. SITE .. "/key/." },
 }
@@ -192,8 +194,8 @@ end
 
 -- From a gateway answer to ours ----------------------------------------------------------
 
-local function own(code)
-  return { status = OWN[code][1], code = code, message = OWN[code][2] }
+local function own(name, code)
+  return { status = OWN[name][1], code = code or name, message = OWN[name][2] }
 end
 
 -- The only texts of the gateway that mean "this key is wrong". Any other 401 (it also says 401
@@ -221,7 +223,11 @@ local function contains_any(text, words)
   return false
 end
 
+-- Fields of a body that the gateway itself would obey: a 401 there, though no key is wrong.
+local FIELD_REFUSED = "is not allowed in request body"
+
 local function unauthorized(body)
+  if body:find(FIELD_REFUSED, 1, true) then return own("field_not_allowed", "invalid_request") end
   for _, case in ipairs(BAD_KEY) do
     if body:find(case[1], 1, true) then return own(case[2]) end
   end
@@ -261,8 +267,14 @@ local GENERAL = {
   [422] = "The request could not be processed: a field has a wrong value.",
 }
 
+-- The gateway stumbled over the body: Python's words, which help nobody.
+local PYTHON = { "object has no attribute", "' object is not", "' object does not", "NoneType",
+  "Traceback", "positional argument", "unexpected keyword", "unhashable type", "indices must be",
+  "not supported between instances" }
+
 local function refused(status, body)
   local text = find_message(body, 1)
+  if text and contains_any(text, PYTHON) then text = nil end
   local model = text and text:match("Invalid model name passed in model=(.-)%. ")
   if model then
     return { status = 404, code = "model_not_found", message = "Unknown model '"

@@ -211,6 +211,22 @@ def _site_pages() -> dict[int, str]:
     return pages
 
 
+API_PARSE_ERRORS = {
+    400: ("Bad Request", "bad_request", "This request is not valid HTTP."),
+    408: ("Request Timeout", "timeout", "The request took too long to arrive. Try again."),
+}
+
+
+def _api_errors() -> dict[int, str]:
+    """For requests whose path nobody could read: one body in the shapes of both dialects."""
+    answers = {}
+    for status, (reason, code, message) in API_PARSE_ERRORS.items():
+        error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+        body = json.dumps({"type": "error", "error": error})
+        answers[status] = _raw_answer(status, reason, "application/json", body, 0)
+    return answers
+
+
 def _raw_answer(status: int, reason: str, content_type: str, body: str, retry_after: int) -> str:
     head = [
         f"HTTP/1.1 {status} {reason}",
@@ -229,6 +245,7 @@ def render(settings: EdgeSettings) -> dict[str, str]:
     config = _Template((SOURCE / "haproxy.cfg").read_text(encoding="utf-8"))
     pages = _site_pages()
     files = {f"errors/site-{status}.http": answer for status, answer in pages.items()}
+    files |= {f"errors/api-{status}.http": answer for status, answer in _api_errors().items()}
     errors = _Template((SOURCE / "errors.lua").read_text(encoding="utf-8"))
     files["errors.lua"] = errors.substitute(SITE_URL=settings.site_url.rstrip("/"))
     files["slots.map"] = f"{settings.pool_name} slot01\n"

@@ -202,6 +202,8 @@ def web(stack: Stack) -> Part:
             *("--bind", f"{HOST}:{port}", "--worker-class", "gthread"),
             *("--workers", str(WEB_WORKERS), "--threads", str(WEB_THREADS)),
             *("--graceful-timeout", "8", "--forwarded-allow-ips", HOST, "--no-control-socket"),
+            # By itself it would take SCRIPT_NAME, a part of the address, from a header.
+            *("--forwarder-headers", ""),
             *("--worker-tmp-dir", _memory_dir()),
         ],
         env=environment.app(stack, part="web"),

@@ -160,3 +160,43 @@ def test_the_connection_serves_on_after_an_error(scene: Scene) -> None:
         response = connection.getresponse()
         assert (response.status, json.loads(response.read())["error"]["message"]) == (400, GENERAL)
     connection.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "litellm.APIConnectionError: Hosted_vllmException - 'str' object has no attribute 'get'",
+        "'int' object is not iterable",
+        "'<' not supported between instances of 'str' and 'int'",
+        "f() got an unexpected keyword argument 'x'",
+        "Traceback (most recent call last):",
+    ],
+)
+def test_pythons_words_are_replaced(scene: Scene, said: str) -> None:
+    chat, messages = ask_both(scene, answering(400, litellm(said, "None", 400)))
+    assert (chat.status, chat.json) == (
+        400,
+        openai(GENERAL, "invalid_request_error", "invalid_request"),
+    )
+    assert (messages.status, messages.json) == (400, anthropic(GENERAL, "invalid_request_error"))
+
+
+def test_a_field_that_the_gateway_would_obey_is_a_400(scene: Scene) -> None:
+    """It says so with a 401, which would read as a wrong key or as an outage."""
+    said = "Authentication Error, Rejected Request: api_base is not allowed in request body. Enable"
+    chat, messages = ask_both(scene, answering(401, litellm(said)))
+    text = (
+        "The request has a field that is not allowed. Send only fields of the API's documentation."
+    )
+    assert (chat.status, chat.json) == (
+        400,
+        openai(text, "invalid_request_error", "invalid_request"),
+    )
+    assert (messages.status, messages.json) == (400, anthropic(text, "invalid_request_error"))
+    assert own_headers(chat) == own_headers(messages) == {}
+
+
+def test_the_gates_own_words_reach_the_caller(scene: Scene) -> None:
+    said = "`n` can only be 1. Send several requests instead, up to your limit in parallel (5)."
+    chat, messages = ask_both(scene, answering(400, litellm(said, "invalid_request_error", 400)))
+    assert (chat.json["error"]["message"], messages.json["error"]["message"]) == (said, said)

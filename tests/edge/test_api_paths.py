@@ -57,6 +57,22 @@ def test_models_with_its_query_reaches_the_gateway(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "arrives"),
+    [
+        ("/v1/chat/completions?api_base=http://127.0.0.1:1", "/v1/chat/completions"),
+        ("/v1/chat/completions?beta=true", "/v1/chat/completions"),
+        ("/v1/messages?beta=true", "/v1/messages?beta=true"),
+        ("/v1/messages/count_tokens?beta=true", "/v1/messages/count_tokens?beta=true"),
+        ("/v1/messages?beta=true&user=a", "/v1/messages"),
+        ("/v1/messages?", "/v1/messages"),
+    ],
+)
+def test_a_query_is_dropped_but_for_beta(scene: Scene, target: str, arrives: str) -> None:
+    assert post(scene.edge.api, target).status == 200
+    assert [request.target for request in scene.gateway.requests] == [arrives]
+
+
+@pytest.mark.parametrize(
     "target",
     [
         "/",
@@ -184,6 +200,40 @@ def test_broken_http_is_a_400_in_json(scene: Scene, raw: bytes) -> None:
     assert scene.gateway.requests == []
 
 
+HOST = b"Host: 127.0.0.1\r\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GET /v1/models HTTP/1.1\r\n" + HOST + b"Host: b\r\n\r\n",
+        b"POST /v1/messages HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"GET /v1/models HTTP/1.1\r\n" + HOST + b"X: a\rb\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 40_000 + b"\r\n\r\n",
+        b"POST /v1/messages HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip\r\n\r\n",
+    ],
+    ids=["hosts", "lengths", "bare CR", "long", "encoding"],
+)
+def test_what_cant_be_parsed_is_a_400(scene: Scene, raw: bytes) -> None:
+    """Its body is HAProxy's own HTML or our JSON, depending on HAProxy's version."""
+    assert exchange(scene.edge.api, raw).status == 400
+    assert scene.gateway.requests == []
+
+
+@pytest.mark.parametrize("status", [400, 408])
+def test_the_answer_to_it_reads_in_both_dialects(scene: Scene, status: int) -> None:
+    raw = (scene.edge.run_dir / "errors" / f"api-{status}.http").read_bytes()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(raw)
+        theirs.shutdown(socket.SHUT_WR)
+        answer = read_answer(ours)
+    error = answer.json["error"]
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
+    assert (answer.json["type"], error["type"]) == ("error", "invalid_request_error")
+    assert set(error) == {"message", "type", "param", "code"}
+
+
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 
 
@@ -277,6 +327,8 @@ def test_requests_are_cleaned(scene: Scene) -> None:
         "Forwarded": "for=6.6.6.6",
         "X-Real-IP": "6.6.6.6",
         "Cookie": "token=1",
+        "SCRIPT_NAME": "/x",
+        "x_litellm_tags": "a",
         "Accept-Encoding": "gzip",
     }
     assert post(scene.edge.api, "/v1/messages?beta=true", headers=headers).status == 200

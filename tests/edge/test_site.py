@@ -75,6 +75,33 @@ def test_internal_pages_stay_inside(scene: Scene, target: str) -> None:
     assert scene.web.requests == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SCRIPT_NAME",
+        "script_name",
+        "Script-Name",
+        "SCRIPT-NAME",
+        "PATH_INFO",
+        "Path-Info",
+        "X_Forwarded_For",
+        "X-Forwarded_For",
+        "_",
+        "REMOTE_USER",
+    ],
+)
+def test_a_header_cant_stand_for_the_webs_own_variables(scene: Scene, name: str) -> None:
+    assert get(scene.edge.site, "/x/metrics", headers={name: "/x"}).status == 200
+    (seen,) = scene.web.requests
+    assert sorted(found.lower() for found, _ in seen.headers) == [
+        "connection",
+        "host",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+    ]
+
+
 @pytest.mark.parametrize("target", ["/", "/healthz", "/metricsx", "/docs/metrics", "/a?b=/metrics"])
 def test_other_pages_reach_the_web(scene: Scene, target: str) -> None:
     assert get(scene.edge.site, target).status == 200
