@@ -10,6 +10,8 @@ from inference.simulator.faults import Directives, directives_in
 from inference.simulator.flags import Options
 from inference.simulator.http import ApiError
 
+MAX_ANSWERS = 16_384  # vLLM's VLLM_MAX_N_SEQUENCES
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
@@ -66,6 +68,24 @@ def check_model(body: dict[str, Any], options: Options) -> None:
         known = ", ".join(f"`{served}`" for served in options.served_names)
         message = f"The model `{name}` does not exist. Available models: {known}."
         raise ApiError(404, message, param="model")
+
+
+def answers_asked(body: dict[str, Any]) -> int:
+    """`n`, in vLLM's bounds."""
+    n = body.get("n")
+    if n is None:
+        return 1
+    if not isinstance(n, int):
+        raise validation_error(("body", "n"), "Input should be a valid integer", n)
+    if n < 1:
+        raise ApiError(400, f"n must be at least 1, got {n}.")
+    if n > MAX_ANSWERS:
+        message = (
+            f"n must be at most {MAX_ANSWERS}, got {n}. To increase this limit, set the "
+            "VLLM_MAX_N_SEQUENCES environment variable."
+        )
+        raise ApiError(400, message)
+    return n
 
 
 def require(body: dict[str, Any], name: str) -> Any:

@@ -3,7 +3,16 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from inference.simulator.asks import Ask, Turn, check_model, find_directives, obey, require, stops
+from inference.simulator.asks import (
+    Ask,
+    Turn,
+    answers_asked,
+    check_model,
+    find_directives,
+    obey,
+    require,
+    stops,
+)
 from inference.simulator.engine import Engine, Generation
 from inference.simulator.http import Answer, Request, data_line, json_answer, stream_answer
 from inference.simulator.usage import chat_usage
@@ -39,7 +48,7 @@ def _read(body: dict[str, Any], engine: Engine) -> Ask:
         raw=True,
         max_tokens=body.get("max_tokens") or _DEFAULT_MAX_TOKENS,
         stop=stops(body.get("stop")),
-        n=body.get("n") or 1,
+        n=answers_asked(body),
         stream=bool(body.get("stream")),
         directives=find_directives(turns),
     )

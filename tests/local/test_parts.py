@@ -73,6 +73,11 @@ def test_a_gateway_and_an_engine_of_ones_own(folder: Path) -> None:
     assert found["worker-gateway"].env["GATEWAY_URL"] == "http://10.0.0.5:4000"
 
 
+def test_the_web_takes_no_part_of_its_address_from_a_header(folder: Path) -> None:
+    argv = by_name(stack_of(folder))["web"].argv
+    assert argv[argv.index("--forwarder-headers") + 1] == ""
+
+
 def test_the_pools_stay_below_max_connections(folder: Path) -> None:
     """P6: three of Postgres' connections are for its superuser."""
     found = by_name(stack_of(folder))

@@ -193,6 +193,22 @@ def test_n_counts_all_tokens(engine: RunningEngine) -> None:
     assert answer["usage"]["completion_tokens"] == 9
 
 
+def test_n_has_vllms_bounds(engine: RunningEngine) -> None:
+    for n, message in (
+        (0, "n must be at least 1, got 0."),
+        (
+            1_000_000,
+            "n must be at most 16384, got 1000000. To increase this limit, set the "
+            "VLLM_MAX_N_SEQUENCES environment variable.",
+        ),
+    ):
+        chat = engine.chat("hi", n=n)
+        bare = engine.post("/v1/completions", prompt="hi", n=n)
+        for answer in (chat, bare):
+            assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+    assert engine.chat("hi", n="2").status_code == 400
+
+
 def test_json_schema_is_followed(engine: RunningEngine) -> None:
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
