@@ -275,6 +275,17 @@ def test_a_client_that_leaves_is_noticed_behind_the_gate(alice: Member, models: 
     assert statuses(at_once(5, lambda: alice.chat(models["slow"]))) == [200] * 5
 
 
+def test_a_websocket_does_not_pass(alice: Member) -> None:
+    upgrade = {
+        "connection": "upgrade",
+        "upgrade": "websocket",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    answer = alice.http.get("/v1/responses", headers={**alice.headers, **upgrade})
+    assert answer.status_code == 403
+
+
 def sound() -> bytes:
     file = io.BytesIO()
     with wave.open(file, "wb") as out:

@@ -21,11 +21,12 @@ async def rewritten(
     """(content type, body). A file's name and type may hold only what needs no quoting."""
     parts, texts = [], {}
     for name, value in await _fields(scope, body):
-        if name not in allowed:
-            continue
         if isinstance(value, UploadFile):
-            parts.append((_disposition(name, value), await value.read()))
-        else:
+            data = await value.read()
+            await value.close()
+            if name in allowed:
+                parts.append((_disposition(name, value), data))
+        elif name in allowed:
             texts[name] = value
             parts.append((_disposition(name, None), value.encode(errors="replace")))
     check(scope["path"], {"model": texts.get("model")})

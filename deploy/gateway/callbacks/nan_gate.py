@@ -35,6 +35,7 @@ JSON_ROUTES: Final = {
     "/v1/audio/speech": nan_fields.SPEECH,
 }
 FORM_ROUTES: Final = {"/v1/audio/transcriptions": nan_fields.TRANSCRIPTIONS}
+ROUTES: Final = frozenset(JSON_ROUTES | FORM_ROUTES)
 
 
 class Gate:
@@ -43,8 +44,10 @@ class Gate:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         path = scope.get("path")
-        routes = JSON_ROUTES | FORM_ROUTES
-        if scope["type"] != "http" or scope["method"] != "POST" or path not in routes:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # its messages would pass unread
+            return
+        if scope["type"] != "http" or scope["method"] != "POST" or path not in ROUTES:
             await self.app(scope, receive, send)
             return
         body = await _read(receive)
