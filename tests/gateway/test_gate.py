@@ -88,6 +88,17 @@ def test_one_request_is_one_answer(
         (ROUTES[2], "input", 5, "`input` must be a text or a list of objects."),
         (ROUTES[2], "tools", "x", "`tools` must be a list of objects."),
         (ROUTES[0], "stream", "yes", "`stream` must be true or false."),
+        (ROUTES[0], "response_format", "x", "`response_format` must be an object."),
+        (ROUTES[1], "thinking", "x", "`thinking` must be an object."),
+        (ROUTES[1], "tool_choice", "x", "`tool_choice` must be an object."),
+        (ROUTES[2], "reasoning", "x", "`reasoning` must be an object."),
+        (ROUTES[0], "messages", [{}], "Each of `messages` needs a `role`."),
+        (
+            ROUTES[1],
+            "messages",
+            [{"role": "user", "content": 5}],
+            "The `content` of a message must be a text or a list.",
+        ),
         (ROUTES[0], "stream_options", "x", "`stream_options` must be an object."),
         (
             "/v1/embeddings",

@@ -6,11 +6,21 @@ offered. LiteLLM itself would also take a list of conversations, and model names
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 LONGEST_EMBEDDINGS_LIST: Final = 2048  # OpenAI's own limit
 LONGEST_MODEL_NAME: Final = 200
 SEVERAL: Final = "Send several requests instead, up to your limit in parallel (5 as a rule)."
+
+# Where LiteLLM looks into a value without looking at its kind, and fails with a 500.
+OBJECTS: Final = {
+    "/v1/chat/completions": ("stream_options", "chat_template_kwargs", "response_format"),
+    "/v1/completions": ("stream_options", "response_format"),
+    "/v1/responses": ("stream_options", "reasoning", "text"),
+    "/v1/messages": ("thinking", "output_config", "tool_choice"),
+    "/v1/messages/count_tokens": ("thinking", "output_config", "tool_choice"),
+}
 
 
 class Refused(Exception):
@@ -30,9 +40,10 @@ def check(path: str, body: dict[str, Any]) -> None:
             raise Refused(f"`{name}` can only be 1. {SEVERAL}", name)
     for name in ("messages", "tools", "functions"):
         _check_objects(name, body.get(name))
-    for name in ("stream_options", "chat_template_kwargs"):
+    for name in OBJECTS.get(path, ()):
         if not isinstance(body.get(name), dict | None):
             raise Refused(f"`{name}` must be an object.", name)
+    _check_messages(body.get("messages") or ())
     if not isinstance(body.get("stream"), bool | None):
         raise Refused("`stream` must be true or false.", "stream")
     if path == "/v1/completions":
@@ -58,6 +69,14 @@ def _check_objects(name: str, value: Any) -> None:
         return
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise Refused(f"`{name}` must be a list of objects.", name)
+
+
+def _check_messages(messages: Iterable[dict[str, Any]]) -> None:
+    for message in messages:
+        if not isinstance(message.get("role"), str):
+            raise Refused("Each of `messages` needs a `role`.", "messages")
+        if not isinstance(message.get("content"), str | list | None):
+            raise Refused("The `content` of a message must be a text or a list.", "messages")
 
 
 def _check_prompt(prompt: Any) -> None:
