@@ -11,15 +11,17 @@ from allauth.account.models import EmailAddress, EmailConfirmationHMAC
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.core.ratelimit import respond_429
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.models import SocialApp, SocialLogin
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.forms import BaseForm
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import translation
+from django.utils.translation import gettext as _
 
-from members import mails, membership
+from members import addresses, mails, membership
 from members.models import User
 
 SECURITY_NOTICES = {
@@ -39,6 +41,10 @@ SECURITY_NOTICES = {
 """allauth's notices that we send; each has a sentence in emails/security."""
 
 
+ADDRESS_LENGTH = 254
+"""As much as the columns hold, and as RFC 5321 allows."""
+
+
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def save_user(
         self, request: HttpRequest, user: User, form: BaseForm, commit: bool = True
@@ -52,6 +58,24 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
                 self.respond_email_verification_sent(request, None)
             ) from None
         return saved
+
+    def clean_email(self, email: str) -> str:
+        """Every form that takes an address: none that the database has no room for."""
+        if len(email) > ADDRESS_LENGTH:
+            raise ValidationError(_("This address is too long."))
+        return email
+
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        addresses.remember(request, user)
+        response: HttpResponse | None = super().pre_login(request, user, **kwargs)
+        return response
+
+    def set_password(self, user: User, password: str) -> None:
+        """Set before the address was ever confirmed: nothing older may stay a way in."""
+        if not EmailAddress.objects.filter(user=user, verified=True).exists():
+            addresses.forget_credentials(user)
+            user.refresh_from_db()
+        super().set_password(user, password)
 
     def login(self, request: HttpRequest, user: User) -> None:
         """What is said from here on is in her language, as on every page after this one."""
@@ -88,9 +112,15 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         mails.confirm(emailconfirmation.email_address)
 
     def send_account_already_exists_mail(self, email: str) -> None:
+        """An account that nobody has confirmed yet is not told of: it gets its link once more."""
         make_password("as long as a new account's")  # the same work, so the same time
         user = User.objects.filter(email=email.lower()).first()
-        if user:
+        if user is None:
+            return
+        address = EmailAddress.objects.filter(user=user).order_by("-verified").first()
+        if address and not address.verified:
+            mails.confirm(address)
+        else:
             mails.account_exists(user)
 
     def send_password_reset_mail(self, user: User, email: str, context: dict[str, Any]) -> None:
@@ -119,7 +149,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
         """The address becomes hers, and she a member if she is approved: both or neither."""
         with transaction.atomic():
-            release_address(email_address.email, keep=email_address.user)
+            addresses.lock(email_address.email)
+            if not EmailAddress.objects.filter(pk=email_address.pk, verified=False).exists():
+                return False  # a newer sign-up replaced this one a moment ago
+            addresses.drop_claims(email_address.email, keep=email_address.user)
             confirmed: bool = super().confirm_email(request, email_address)
             if confirmed:
                 membership.activate(users=[email_address.user_id])
@@ -127,6 +160,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    def get_app(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+        """Without GitHub in the settings its pages are not there."""
+        try:
+            return super().get_app(request, provider, client_id)
+        except SocialApp.DoesNotExist:
+            raise Http404 from None
+
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """The owner of an address arrives with proof: whoever took it without proof has to go.
 
@@ -138,7 +178,9 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             return
         for address in sociallogin.email_addresses:
             if address.verified:
-                release_address(address.email)
+                with transaction.atomic():
+                    addresses.lock(address.email)
+                    addresses.drop_claims(address.email)
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: Any) -> User:
         user: User = super().populate_user(request, sociallogin, data)
@@ -153,18 +195,3 @@ def _keep_little(sociallogin: SocialLogin) -> None:
     account.extra_data = {"login": account.extra_data.get("login", "")}
     if account.pk:
         account.save(update_fields=["extra_data"])
-
-
-def release_address(email: str, *, keep: User | None = None) -> None:
-    """Deletes accounts that hold this address without ever having confirmed any.
-
-    Nobody but the person who typed the address can have used such an account, and it can't even be
-    signed in to; its password dies with it.
-    """
-    EmailAddress.objects.filter(email__iexact=email, verified=False).exclude(user=keep).exclude(
-        user__email__iexact=email
-    ).delete()
-    squatters = User.objects.filter(email__iexact=email, is_staff=False, applications=None)
-    if keep:
-        squatters = squatters.exclude(pk=keep.pk)
-    squatters.exclude(emailaddress__verified=True).delete()

@@ -4,6 +4,7 @@ Called inside the transaction of what the mail tells about, so that both happen 
 says what makes two requests the same mail; Postgres keeps one row for each.
 """
 
+import hashlib
 import time
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -20,6 +21,8 @@ SAME_MAIL_SECONDS = 180
 """A stranger who presses *send again* causes at most one mail to an address in this time…"""
 MAILS_PER_DAY = 10
 """…and at most so many of one kind in a day."""
+CONFIRM_LIMIT = (5, timedelta(minutes=10))
+"""Every new sign-up has a link of its own; so many may follow each other at once."""
 
 Kind = Mail.Kind
 
@@ -36,10 +39,15 @@ def _row(
         user=user,
         to=user.email,
         language=language_of(user),
-        dedupe=dedupe,
+        dedupe=_digest(dedupe),
         due_at=due_at or timezone.now(),
         params=params,
     )
+
+
+def _digest(text: str) -> str:
+    """One length for all, however long the address in it is."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _put(rows: Iterable[Mail]) -> None:
@@ -71,14 +79,40 @@ def _window() -> int:
 
 
 def confirm(address: EmailAddress) -> None:
+    """To a new account, or to an account that wants this address instead of its confirmed one."""
+    change = EmailAddress.objects.filter(user=address.user, verified=True).exists()
     row = _row(
-        Kind.CONFIRM,
+        Kind.NEW_ADDRESS if change else Kind.CONFIRM,
         user=address.user,
         dedupe=f"confirm:{address.pk}:{_window()}",
         address=address.pk,
     )
     row.to = address.email
-    _put_limited(row)
+    if change or may_confirm(address.email):
+        _put_limited(row)
+
+
+def may_confirm(email: str) -> bool:
+    """May one more link for a sign-up go to this address now?"""
+    limit, span = CONFIRM_LIMIT
+    now = timezone.now()
+    mailed = Mail.objects.filter(to=email.lower(), kind=Kind.CONFIRM)
+    recent = mailed.filter(created_at__gt=now - span).count()
+    return recent < limit and (
+        mailed.filter(created_at__gt=now - timedelta(days=1)).count() < MAILS_PER_DAY
+    )
+
+
+def orphan(*, users: Iterable[int]) -> None:
+    """These accounts are about to go: what was mailed stays noted, what was not is not sent."""
+    users = list(users)
+    cancel(users=users, kinds=Kind.values)
+    Mail.objects.filter(user__in=users).update(user=None)
+
+
+def adopt(user: User) -> None:
+    """Mails to her address from before her account: they show, and go, with hers."""
+    Mail.objects.filter(to=user.email, user=None).update(user=user)
 
 
 def account_exists(user: User) -> None:
@@ -95,7 +129,7 @@ def to_nobody(email: str) -> None:
 
     Without it the time of the answer would tell who has an account.
     """
-    row = Mail(kind=Kind.RESET, to=email, language="", dedupe=f"reset:{email}:{_window()}")
+    row = Mail(kind=Kind.RESET, to=email, language="", dedupe=_digest(f"reset:{email}:{_window()}"))
     with transaction.atomic():
         _put_limited(row)
         transaction.set_rollback(True)

@@ -54,6 +54,19 @@ def _confirm(mail: Mail) -> dict[str, Any]:
     return {"link": _link("account_confirm_email", EmailConfirmationHMAC(address).key)}
 
 
+def _new_address(mail: Mail) -> dict[str, Any]:
+    """Says whose account wants the address; the reader may be somebody else."""
+    if mail.user is None:
+        raise Obsolete
+    return {**_confirm(mail), "account": masked(mail.user.email)}
+
+
+def masked(email: str) -> str:
+    """Enough for its owner to know it, and little for anybody else: n…@example.org."""
+    name, _at, host = email.rpartition("@")
+    return f"{name[:1]}…@{host}"
+
+
 def _place_ready(mail: Mail) -> dict[str, Any]:
     address = EmailAddress.objects.filter(user_id=mail.user_id, verified=False).first()
     if address is None:
@@ -91,6 +104,7 @@ def _security(mail: Mail) -> dict[str, Any]:
 
 CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
     Mail.Kind.CONFIRM: _confirm,
+    Mail.Kind.NEW_ADDRESS: _new_address,
     Mail.Kind.ACCOUNT_EXISTS: _account_exists,
     Mail.Kind.RESET: _reset,
     Mail.Kind.SECURITY: _security,

@@ -186,7 +186,8 @@ ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")  # no mail of ours carrie
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
 ALLAUTH_TRUSTED_PROXY_COUNT = 1
 # Not per address: mails to one address are limited in the outbox, and nobody is locked out.
-ACCOUNT_RATE_LIMITS = {"reset_password": "20/m/ip"}
+ACCOUNT_RATE_LIMITS = {"reset_password": "20/m/ip", "confirm_email": None}
+ACCOUNT_FORMS = {"signup": "members.addresses.SignUpForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "NaN"

@@ -91,7 +91,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('message_id', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
                 ('to', models.EmailField(max_length=254, verbose_name='address')),
-                ('kind', models.CharField(choices=[('confirm', 'confirm your address'), ('account_exists', 'you already have an account'), ('reset', 'set a new password'), ('security', 'something changed in your account'), ('welcome', 'welcome'), ('place_ready', 'a seat is waiting: confirm your address'), ('rejected', 'your application was not accepted'), ('question', 'we have a question'), ('suspended', 'suspended'), ('reinstated', 'reinstated')], max_length=20, verbose_name='kind')),
+                ('kind', models.CharField(choices=[('confirm', 'confirm your address'), ('new_address', 'confirm your new address'), ('account_exists', 'you already have an account'), ('reset', 'set a new password'), ('security', 'something changed in your account'), ('welcome', 'welcome'), ('place_ready', 'a seat is waiting: confirm your address'), ('rejected', 'your application was not accepted'), ('question', 'we have a question'), ('suspended', 'suspended'), ('reinstated', 'reinstated')], max_length=20, verbose_name='kind')),
                 ('language', models.CharField(max_length=5, verbose_name='language')),
                 ('params', models.JSONField(blank=True, default=dict)),
                 ('dedupe', models.CharField(editable=False, max_length=200, unique=True)),

@@ -41,6 +41,7 @@ class Mail(models.Model):
 
     class Kind(models.TextChoices):
         CONFIRM = "confirm", _("confirm your address")
+        NEW_ADDRESS = "new_address", _("confirm your new address")
         ACCOUNT_EXISTS = "account_exists", _("you already have an account")
         RESET = "reset", _("set a new password")
         SECURITY = "security", _("something changed in your account")
