@@ -74,6 +74,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "nan.unreadable.NoNulMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "nan.language.ProfileLanguageMiddleware",
@@ -189,6 +190,12 @@ ALLAUTH_TRUSTED_PROXY_COUNT = 1
 ACCOUNT_RATE_LIMITS = {"reset_password": "20/m/ip", "confirm_email": None}
 ACCOUNT_FORMS = {"signup": "members.addresses.SignUpForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_FORMS = {
+    "login_webauthn": "members.passkeys.LoginForm",
+    "add_webauthn": "members.passkeys.AddForm",
+    "authenticate_webauthn": "members.passkeys.AuthenticateForm",
+    "reauthenticate_webauthn": "members.passkeys.ReauthenticateForm",
+}
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "NaN"
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL_STACK

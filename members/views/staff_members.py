@@ -15,6 +15,7 @@ from members import membership, outbox, seats
 from members.forms import LimitsForm, ReasonForm
 from members.models import Mail, Membership, User
 from nan.access import staff_required
+from nan.unreadable import number
 
 PAGE = 50
 
@@ -44,7 +45,7 @@ def _late() -> list[Mail]:
 @staff_required
 @require_POST
 def retry_mails(request: HttpRequest) -> HttpResponse:
-    chosen = [int(pk) for pk in request.POST.getlist("mail") if pk.isdecimal()]
+    chosen = [pk for text in request.POST.getlist("mail") if (pk := number(text)) is not None]
     count = outbox.retry(Mail.objects.filter(pk__in=chosen))
     messages.success(request, _("%(count)d to be sent again.") % {"count": count})
     return redirect("staff_home")
@@ -62,9 +63,9 @@ def index(request: HttpRequest) -> HttpResponse:
     if search:
         people = User.objects.filter(Q(email__istartswith=search) | Q(name__istartswith=search))
         found = found.filter(user__in=people)
-    after = request.GET.get("after", "")
-    if after.isdecimal() and len(after) < 18:
-        found = found.filter(pk__gt=int(after))
+    after = number(request.GET.get("after", ""))
+    if after is not None:
+        found = found.filter(pk__gt=after)
     rows = list(found.order_by("pk")[: PAGE + 1])
     context = {
         "rows": rows[:PAGE],

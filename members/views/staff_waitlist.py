@@ -19,6 +19,7 @@ from members import seats, waitlist
 from members.forms import RejectForm
 from members.models import Application, Decision, User
 from nan.access import staff_required
+from nan.unreadable import number
 
 PAGE = 50
 COUNTS_SECONDS = 60
@@ -79,8 +80,7 @@ def _page(
 
 
 def _number(request: HttpRequest, name: str) -> int | None:
-    value = request.GET.get(name, "")
-    return int(value) if value.isdecimal() and len(value) < 18 else None
+    return number(request.GET.get(name, ""))
 
 
 def _add_history(rows: Sequence[Application]) -> None:
@@ -153,7 +153,8 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def decide(request: HttpRequest) -> HttpResponse:
     """Approve, reject or ask, for one or for all that are ticked."""
-    chosen = [int(pk) for pk in request.POST.getlist("application") if pk.isdecimal()]
+    ticked = request.POST.getlist("application")
+    chosen = [pk for text in ticked if (pk := number(text)) is not None]
     action = request.POST.get("action", "")
     if not chosen:
         messages.error(request, _("Nobody is ticked. Choose at least one person."))
