@@ -92,6 +92,23 @@ def activate_confirmed() -> list[Membership]:
     return activate(users=users) if users else []
 
 
+def lock_suspended(*, users: Iterable[int]) -> list[str]:
+    """Names of those who are suspended; nobody else's state changes until the transaction ends."""
+    rows = Membership.objects.filter(user_id__in=list(users)).order_by("pk")
+    locked = rows.select_related("user").select_for_update(of=("self",))
+    return [_person(row).call_name for row in locked if row.state == Membership.State.SUSPENDED]
+
+
+def let_back_in(*, users: Iterable[int]) -> None:
+    """An approval also ends a suspension whose membership is gone; in the approval's transaction.
+
+    Who was switched off by hand in the admin, without a suspension, stays so.
+    """
+    suspended = MembershipEvent.objects.filter(user=OuterRef("pk"), action=Event.SUSPENDED)
+    stranded = User.objects.filter(Exists(suspended), pk__in=list(users), is_active=False)
+    stranded.filter(membership=None).update(is_active=True)
+
+
 def take_back(*, users: Iterable[int], actor: User | None, reason: str) -> None:
     """Undoes an approval within its time: no membership, no key, no welcome. In a transaction."""
     users = list(users)
@@ -231,7 +248,10 @@ def is_pending(membership: Membership) -> bool:
 # -- Small parts ------------------------------------------------------------------------------
 def _move(membership: Membership, origin: str, target: str) -> None:
     moved = Membership.objects.filter(pk=membership.pk, state=origin).update(state=target)
-    membership.refresh_from_db()
+    try:
+        membership.refresh_from_db()
+    except Membership.DoesNotExist:
+        raise NotPossible(_("This approval was undone.")) from None
     if not moved:
         raise NotPossible(
             _("This membership is %(state)s.") % {"state": membership.get_state_display()}

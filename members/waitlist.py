@@ -129,6 +129,7 @@ def approve(
         raise NoSeats(wanted=len(claimed), free=free)
     _decide(outcome, claimed, action=Action.APPROVE, to=State.APPROVED, actor=actor)
     users = [application.user_id for application in claimed]
+    membership.let_back_in(users=users)
     active = {row.user_id for row in membership.begin(approved=users)}
     mails.place_ready(d for d in outcome.decisions if d.application.user_id not in active)
     return outcome
@@ -175,12 +176,24 @@ def undo(*, decisions: Iterable[int], actor: User | None) -> list[Decision]:
         .select_for_update(of=("self", "application"))
     )
     rows = [row for row in rows if row.application.state == row.to_state]
+    _refuse_suspended(rows)
     _restore(rows)
     now = timezone.now()
     Decision.objects.filter(pk__in=[row.pk for row in rows]).update(undone_at=now, undone_by=actor)
     _take_back(rows, actor)
     transaction.on_commit(seats.changed)
     return rows
+
+
+def _refuse_suspended(rows: Sequence[Decision]) -> None:
+    """Without a membership nobody could reinstate her: she would be shut out for good."""
+    users = [row.application.user_id for row in rows if row.action == Action.APPROVE]
+    names = membership.lock_suspended(users=users)
+    if names:
+        raise Refused(
+            _("Not undone: %(who)s is suspended. Reinstate her first, then undo.")
+            % {"who": ", ".join(names)}
+        )
 
 
 def _restore(rows: Sequence[Decision]) -> None:

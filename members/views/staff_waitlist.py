@@ -226,7 +226,11 @@ def undo(request: HttpRequest) -> HttpResponse:
     except ValueError:
         return _back(request)
     decisions = Decision.objects.filter(batch=batch).values_list("pk", flat=True)
-    undone = waitlist.undo(decisions=decisions, actor=actor)
+    try:
+        undone = waitlist.undo(decisions=decisions, actor=actor)
+    except waitlist.Refused as refusal:
+        messages.error(request, str(refusal))
+        return _back(request)
     if undone:
         text = ngettext("%(count)d decision undone.", "%(count)d decisions undone.", len(undone))
         messages.success(request, text % {"count": len(undone)})

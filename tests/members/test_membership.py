@@ -213,3 +213,24 @@ def test_an_open_session_row_is_deleted_with_the_suspension(member: User, admin:
     membership.suspend(membership=Membership.objects.get(user=member), actor=admin, reason="abuse")
     assert not Session.objects.filter(session_key=row.session_key).exists()
     assert Application.objects.count() == 1
+
+
+def test_undo_after_a_suspension_is_refused_and_strands_nobody(admin: User, seats: Server) -> None:
+    application = applicant("Nora")
+    outcome = waitlist.approve(applications=[application.pk], actor=admin)
+    row = Membership.objects.get(user=application.user)
+    membership.suspend(membership=row, actor=admin, reason="abuse")
+    page = signed_in(admin).post("/staff/waitlist/undo/", {"batch": outcome.batch}, follow=True)
+    assert "Not undone: Nora is suspended" in page.content.decode()
+    row.refresh_from_db()
+    assert row.state == Membership.State.SUSPENDED
+    membership.reinstate(membership=row, actor=admin)
+    assert len(waitlist.undo(decisions=[outcome.decisions[0].pk], actor=admin)) == 1
+    assert let_in(application, by=admin).is_member
+
+
+def test_approving_ends_a_suspension_whose_membership_is_gone(admin: User, seats: Server) -> None:
+    application = applicant("Nora")
+    MembershipEvent.objects.create(user=application.user, action="suspended")
+    User.objects.filter(pk=application.user_id).update(is_active=False)
+    assert let_in(application, by=admin).is_member
