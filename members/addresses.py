@@ -115,7 +115,8 @@ def remember(request: HttpRequest, user: User) -> None:
 
 
 def knows(request: HttpRequest, user: User) -> bool:
-    return bool(request.session.get(KNOWS) == str(user.public_id))
+    known: str | None = request.session.get(KNOWS)
+    return known == str(user.public_id)
 
 
 def forget_credentials(user: User) -> None:
