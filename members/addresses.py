@@ -106,7 +106,8 @@ class SignUpForm(SignupForm):  # type: ignore[misc]
 # -- Confirming -------------------------------------------------------------------------------
 def is_change(address: EmailAddress) -> bool:
     """A new address of an account that has a confirmed one, not a sign-up."""
-    return EmailAddress.objects.filter(user_id=address.user_id, verified=True).exists()
+    proven = EmailAddress.objects.filter(user_id=address.user_id, verified=True)
+    return bool(proven.exists())
 
 
 def remember(request: HttpRequest, user: User) -> None:

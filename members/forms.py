@@ -1,14 +1,16 @@
 """Forms of a person: her application and her account."""
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
 from django.conf import settings
-from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from members.models import Application, Decision, User
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
 
 
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -108,8 +110,9 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(label=_("Reason"), max_length=160)
 
 
-def _usual(count: int) -> Promise:
-    return format_lazy(_("Empty: what every member gets ({count})."), count=count)
+def _usual(count: int) -> "StrPromise":
+    text = format_lazy(_("Empty: what every member gets ({count})."), count=count)
+    return cast("StrPromise", text)
 
 
 class LimitsForm(ReasonForm):
