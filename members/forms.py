@@ -1,6 +1,6 @@
 """Forms of a person: her application and her account."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -111,8 +111,7 @@ class ReasonForm(forms.Form):
 
 
 def _usual(count: int) -> "StrPromise":
-    text = format_lazy(_("Empty: what every member gets ({count})."), count=count)
-    return cast("StrPromise", text)
+    return format_lazy(_("Empty: what every member gets ({count})."), count=count)
 
 
 class LimitsForm(ReasonForm):
