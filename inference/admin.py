@@ -10,41 +10,27 @@ from django.utils.translation import gettext_lazy as _
 
 from inference.errors import words
 from inference.models import Key, KeyEvent, KeyHolder, Reconciliation, Server
+from nan.admin import ReadOnlyAdmin, ReadOnlyInline
 
 
-class ReadOnly:
-    """Rows that the system writes: nobody adds, changes or deletes them by hand."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class KeyInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
+class KeyInline(ReadOnlyInline):
     model = Key
     fields = ("hint", "state", "rpm", "parallel", "requested_at", "deleted_at", "last_used_on")
     readonly_fields = fields
-    extra = 0
     show_change_link = True
 
 
-class KeyEventInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
+class KeyEventInline(ReadOnlyInline):
     model = KeyEvent
     fields = ("at", "what", "key", "actor", "reason")
     readonly_fields = fields
-    extra = 0
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("key", "actor")
 
 
 @admin.register(KeyHolder)
-class KeyHolderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class KeyHolderAdmin(ReadOnlyAdmin):
     list_display = ("member", "owner_ref", "own_rpm", "own_parallel", "paused", "held", "trouble")
     list_filter = (
         "held",
@@ -65,7 +51,7 @@ class KeyHolderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Key)
-class KeyAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class KeyAdmin(ReadOnlyAdmin):
     list_display = ("__str__", "whose", "state", "rpm", "parallel", "requested_at", "last_used_on")
     list_filter = (
         "state",
@@ -89,7 +75,7 @@ class KeyAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(KeyEvent)
-class KeyEventAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class KeyEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "what", "key_link", "holder_link", "actor", "reason")
     list_filter = ("what", "at")
     search_fields = ("holder__member__email", "reason", "=key__id")
@@ -110,13 +96,13 @@ class KeyEventAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Reconciliation)
-class ReconciliationAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class ReconciliationAdmin(ReadOnlyAdmin):
     list_display = ("at", "ours", "theirs", "orphans", "spared", "missing", "differing")
     date_hierarchy = "at"
 
 
 @admin.register(Server)
-class ServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # see nan.admin
     list_display = ("name", "seats", "active", "added_at")
     readonly_fields = ("added_at",)
     list_filter = ("active",)

@@ -25,6 +25,7 @@ from django.utils.translation import gettext_lazy as _
 
 from members import outbox
 from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
+from nan.admin import ReadOnlyAdmin
 
 # Rights are "staff" or nothing, GitHub's application comes from the settings, and its tokens are
 # not kept: nothing to see. The others are shown below in a way that changes nothing.
@@ -48,7 +49,7 @@ def link(row: Any, text: Any = None) -> SafeString | str:
     return format_html('<a href="{}">{}</a>', reverse(name, args=[row.pk]), text or row)
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class PersonalAdmin(ReadOnlyAdmin):
     show_full_result_count = False
     list_per_page = 50
 
@@ -58,22 +59,13 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return True
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
     @admin.display(description=_("person"))
     def person(self, row: Any) -> SafeString | str:
         return link(row.user)
 
 
 @admin.register(User)
-class UserAdmin(ReadOnlyAdmin):
+class UserAdmin(PersonalAdmin):
     """Only who is staff can be changed here; everything else has its own page and its own rules."""
 
     list_display = ("email", "name", "state", "is_active", "is_staff", "date_joined")
@@ -119,7 +111,7 @@ class UserAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Application)
-class ApplicationAdmin(ReadOnlyAdmin):
+class ApplicationAdmin(PersonalAdmin):
     list_display = ("pk", "person", "state", "tokens_per_day", "referred_by", "applied_at")
     list_filter = ("state", "tokens_per_day", "applied_at")
     list_select_related = ("user",)
@@ -128,7 +120,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Decision)
-class DecisionAdmin(ReadOnlyAdmin):
+class DecisionAdmin(PersonalAdmin):
     list_display = ("at", "action", "whose", "by", "reason_code", "final_at", "undone_at")
     list_filter = ("action", "reason_code", "at")
     list_select_related = ("application__user", "actor")
@@ -145,7 +137,7 @@ class DecisionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Membership)
-class MembershipAdmin(ReadOnlyAdmin):
+class MembershipAdmin(PersonalAdmin):
     list_display = ("pk", "person", "state", "since", "left_at")
     list_filter = ("state", "since")
     list_select_related = ("user",)
@@ -154,7 +146,7 @@ class MembershipAdmin(ReadOnlyAdmin):
 
 
 @admin.register(MembershipEvent)
-class MembershipEventAdmin(ReadOnlyAdmin):
+class MembershipEventAdmin(PersonalAdmin):
     list_display = ("at", "person", "action", "by", "reason")
     list_filter = ("action", "at")
     list_select_related = ("user", "actor")
@@ -167,7 +159,7 @@ class MembershipEventAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Mail)
-class MailAdmin(ReadOnlyAdmin):
+class MailAdmin(PersonalAdmin):
     list_display = ("created_at", "to", "kind", "state", "attempts", "why", "due_at", "sent_at")
     list_filter = ("state", "kind", "created_at")
     search_fields = ("to__istartswith",)
@@ -185,7 +177,7 @@ class MailAdmin(ReadOnlyAdmin):
 
 
 @admin.register(EmailAddress)
-class EmailAddressAdmin(ReadOnlyAdmin):
+class EmailAddressAdmin(PersonalAdmin):
     list_display = ("email", "person", "verified", "primary")
     list_filter = ("verified", "primary")
     list_select_related = ("user",)
@@ -194,7 +186,7 @@ class EmailAddressAdmin(ReadOnlyAdmin):
 
 
 @admin.register(SocialAccount)
-class SocialAccountAdmin(ReadOnlyAdmin):
+class SocialAccountAdmin(PersonalAdmin):
     list_display = ("provider", "uid", "person", "date_joined", "last_login")
     list_select_related = ("user",)
     search_fields = ("user__email__istartswith", "uid")
@@ -203,7 +195,7 @@ class SocialAccountAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Authenticator)
-class AuthenticatorAdmin(ReadOnlyAdmin):
+class AuthenticatorAdmin(PersonalAdmin):
     """Second factors without their secrets. A lost one is deleted here, after asking who she is."""
 
     list_display = ("person", "type", "created_at", "last_used_at")
@@ -218,7 +210,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
 
 
 @admin.register(UserSession)
-class UserSessionAdmin(ReadOnlyAdmin):
+class UserSessionAdmin(PersonalAdmin):
     list_display = ("person", "created_at", "last_seen_at")
     list_select_related = ("user",)
     search_fields = ("user__email__istartswith",)

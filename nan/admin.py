@@ -20,3 +20,25 @@ class AdminSite(admin.AdminSite):
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Reached only without permission: the guard says what is missing, or asks to sign in."""
         return staff_required(lambda _request: redirect("admin:index"))(request)
+
+
+class ReadOnly:
+    """Rows that the system writes: nobody adds, changes or deletes them by hand."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+# Django's admin classes are generic for type checkers only: at run time they take no parameter.
+class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+    pass
+
+
+class ReadOnlyInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
+    extra = 0
