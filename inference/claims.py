@@ -4,7 +4,7 @@
 another one when the claim is given back, somebody asked for more in the meantime.
 """
 
-import random
+import secrets
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,7 +63,7 @@ class Claim:
     @transaction.atomic
     def _take(cls, holders: "QuerySet[KeyHolder]") -> "Claim":
         # The random part keeps two claims of the same microsecond apart.
-        claim = cls(timezone.now() + LEASE + timedelta(microseconds=random.randrange(10**6)))  # noqa: S311
+        claim = cls(timezone.now() + LEASE + timedelta(microseconds=secrets.randbelow(10**6)))
         claim.holders = {holder.pk: holder for holder in holders}
         if claim.holders:
             KeyHolder.objects.filter(pk__in=claim.holders).update(

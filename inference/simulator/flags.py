@@ -49,7 +49,7 @@ def parse(argv: Sequence[str]) -> Options:
     return Options(
         model=model,
         served_names=tuple(found.served_model_name or [model]),
-        host=found.host or "0.0.0.0",  # noqa: S104 - vLLM's default
+        host=found.host or "127.0.0.1",  # vLLM listens everywhere; a stand-in has no business there
         port=8000 if found.port is None else found.port,
         uds=found.uds,
         api_keys=tuple(found.api_key or filter(None, [os.environ.get("VLLM_API_KEY")])),
