@@ -3,6 +3,7 @@
 .env.example lists the variables. `manage.py check --deploy` says what is unsafe or unset.
 """
 
+import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,7 +24,10 @@ API_URL = env.text("API_URL", "http://127.0.0.1:8080").rstrip("/")
 PUBLIC_MODEL = env.text("PUBLIC_MODEL", "nan")
 CONTACT_EMAIL = env.text("CONTACT_EMAIL", "admins@localhost")
 
-SECRET_KEY = env.text("DJANGO_SECRET_KEY")
+# `gpu`: a worker on a GPU server. It has no database, serves no page and signs nothing.
+ROLE = env.text("NAN_ROLE", "app")
+GPU_HOST = ROLE == "gpu"
+SECRET_KEY = secrets.token_urlsafe(50) if GPU_HOST else env.text("DJANGO_SECRET_KEY")
 # Retired keys, newest first: sessions and mailed links of theirs stay valid until they are removed.
 SECRET_KEY_FALLBACKS = env.text("DJANGO_SECRET_KEY_FALLBACKS", "").split()
 DEBUG = env.flag("DJANGO_DEBUG")
@@ -41,6 +45,16 @@ REVEAL_SECONDS = 600
 # -- The gateway's admin API: set on the gateway worker only -----------------------------------
 GATEWAY_URL = env.text("GATEWAY_URL", "http://127.0.0.1:4000").rstrip("/")
 LITELLM_MASTER_KEY = env.text("LITELLM_MASTER_KEY", "")
+
+# -- The fleet: read by the fleet worker only, except where a page shows it ---------------------
+POOL_DIR = Path(env.text("POOL_DIR", str(STATE_DIR / "edge")))  # HAProxy's: socket, maps, state
+ENGINE_API_KEY = env.text("ENGINE_API_KEY", "")
+# Two people look at a swap before it runs. A community with one admin sets 0.
+SWAP_SECOND_ADMIN = env.flag("SWAP_SECOND_ADMIN", default=True)
+RETIRED_NAME_DAYS = env.number("RETIRED_NAME_DAYS", 14)
+MEMORY_SECONDS = env.number("MEMORY_SECONDS", 120)  # for a GPU to be free after its engine ended
+# How GPU servers reach Redis: they get it when they join. Over the VPN, with a password.
+GPU_REDIS_URL = env.text("GPU_REDIS_URL", "")
 
 INSTALLED_APPS = [
     "members",
@@ -106,7 +120,11 @@ TEMPLATES = [
 ]
 
 # -- Data -------------------------------------------------------------------------------------
-DATABASES = {"default": env.postgres("DATABASE_URL", pool_size=env.number("DB_POOL_SIZE", 4))}
+DATABASES = {
+    "default": {"ENGINE": "django.db.backends.dummy"}
+    if GPU_HOST
+    else env.postgres("DATABASE_URL", pool_size=env.number("DB_POOL_SIZE", 4))
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
@@ -149,6 +167,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "inference.tasks.gateway_advance_keys",
         "schedule": 5,
         "options": {"expires": 20},
+    },
+    "fleet": {
+        "task": "inference.tasks.fleet_pass",
+        "schedule": 5,
+        "options": {"expires": 10},
+    },
+    "servers": {
+        "task": "inference.tasks.fleet_ask_servers",
+        "schedule": 5,
+        "options": {"expires": 5},
     },
     "reconcile": {
         "task": "inference.tasks.gateway_reconcile_keys",

@@ -1,4 +1,4 @@
-"""Rows of what runs: who may hold keys, the keys, what happened to them, the servers."""
+"""Rows of keys: who may hold them, the keys, what happened to them."""
 
 import uuid
 from datetime import datetime
@@ -254,20 +254,3 @@ class Reconciliation(models.Model):
     @property
     def drift(self) -> int:
         return self.orphans + self.spared + self.missing + self.differing
-
-
-class Server(models.Model):
-    """A GPU server, and how many members it carries: the seats that the waitlist fills."""
-
-    name = models.SlugField(_("name"), max_length=40, unique=True)
-    seats = models.PositiveIntegerField(_("seats"), default=0)
-    active = models.BooleanField(_("in service"), default=True)
-    added_at = models.DateTimeField(_("added"), default=timezone.now)
-
-    class Meta:
-        verbose_name = _("server")
-        verbose_name_plural = _("servers")
-        ordering: ClassVar[list[str]] = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
