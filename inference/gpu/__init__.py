@@ -1,0 +1,4 @@
+"""A GPU host: told what to run by tasks on its own queue, it tells back what runs.
+
+No database here, and no command line from outside: a validated `spec.EngineSpec` becomes argv.
+"""

@@ -1,0 +1,116 @@
+"""What this GPU host was told about itself: the one place that reads its environment."""
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self, cast, get_args
+
+EngineKind = Literal["vllm", "simulator"]
+DriverName = Literal["process", "systemd", "compose"]
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
+DEVICES = re.compile(r"nvidia|none|simulated:[0-9]{1,2}x[0-9]{1,8}", re.ASCII)
+IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._/:@-]{0,254}", re.ASCII)
+# What engines inherit: where things are and which language. No broker, no keys.
+INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
+             "CUDA_HOME", "HF_HOME", "VIRTUAL_ENV")  # fmt: skip
+
+
+class HostError(Exception):
+    """The host's settings are missing or wrong; the message names the variable and the remedy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    name: str
+    address: str
+    state: Path
+    driver: DriverName
+    devices: str
+    kind: EngineKind
+    home: Path | None
+    """Virtual environment that holds vllm."""
+    hf_home: Path
+    image: str
+    """Container image with vllm, by digest: driver `compose` only."""
+    engine_key: str = field(repr=False)
+    hub_token: str = field(repr=False)
+    inherited: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] | None = None) -> Self:
+        env = os.environ if environ is None else environ
+        if env.get("NAN_ROLE") != "gpu":
+            raise HostError(
+                "This process is not a GPU worker: NAN_ROLE is not `gpu`. Tasks for GPU hosts "
+                "belong on the queue gpu.NAME of a host that has joined."
+            )
+        kind = cast(EngineKind, _choice(env, "NAN_ENGINE_KIND", get_args(EngineKind)))
+        driver = cast(DriverName, _choice(env, "NAN_GPU_DRIVER", get_args(DriverName)))
+        home = env.get("NAN_ENGINE_HOME")
+        if kind == "vllm" and driver != "compose" and not home:
+            raise HostError(
+                "NAN_ENGINE_HOME is not set: name the virtual environment that holds vllm."
+            )
+        return cls(
+            name=_like(env, "NAN_GPU_NAME", NAME),
+            address=_address(env),
+            state=_folder(env, "NAN_GPU_STATE"),
+            driver=driver,
+            devices=_like(env, "NAN_GPU_DEVICES", DEVICES),
+            kind=kind,
+            home=Path(home) if home else None,
+            hf_home=_folder(env, "HF_HOME"),
+            image=_like(env, "NAN_ENGINE_IMAGE", IMAGE) if driver == "compose" else "",
+            engine_key=_given(env, "ENGINE_API_KEY"),
+            hub_token=env.get("HF_TOKEN", ""),
+            inherited={name: env[name] for name in INHERITED if name in env},
+        )
+
+    def answers_on(self, host: str) -> bool:
+        """Whether an engine may bind `host`: this host's own address, or loopback."""
+        return host == self.address or ipaddress.ip_address(host).is_loopback
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.engine_key, self.hub_token)))
+
+
+def _given(env: Mapping[str, str], name: str) -> str:
+    if value := env.get(name):
+        return value
+    raise HostError(
+        f"{name} is not set. `python -m inference.gpu join` writes the settings of a GPU host; "
+        "docs/operations.md lists them."
+    )
+
+
+def _choice(env: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    value = _given(env, name)
+    if value not in choices:
+        raise HostError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    return value
+
+
+def _like(env: Mapping[str, str], name: str, pattern: re.Pattern[str]) -> str:
+    value = _given(env, name)
+    if not pattern.fullmatch(value):
+        raise HostError(f"{name} must look like {pattern.pattern}, not {value!r}.")
+    return value
+
+
+def _folder(env: Mapping[str, str], name: str) -> Path:
+    path = Path(_given(env, name))
+    if not path.is_absolute():
+        raise HostError(f"{name} must be an absolute path, not {str(path)!r}.")
+    return path
+
+
+def _address(env: Mapping[str, str]) -> str:
+    value = _given(env, "NAN_GPU_ADDRESS")
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        raise HostError(f"NAN_GPU_ADDRESS must be an IP address, not {value!r}.") from None
