@@ -79,7 +79,7 @@ def make_tiny(folder: Path) -> None:
     model.save_pretrained(folder)
 
 
-def _tiny_tokenizer():  # noqa: ANN202  # transformers is only there in vLLM's environment
+def _tiny_tokenizer():
     """Byte-level pairs, trained on the sources of Python's own library."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -97,8 +97,8 @@ def _tiny_tokenizer():  # noqa: ANN202  # transformers is only there in vLLM's e
     tokenizer.train(sorted(glob.glob(str(library / "*.py")))[:80], trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        eos_token="<|im_end|>",  # noqa: S106
-        pad_token="<|endoftext|>",  # noqa: S106
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
         model_max_length=32_768,
         chat_template=CHAT_TEMPLATE,
     )
@@ -128,12 +128,8 @@ def make_minilm(folder: Path) -> None:
 
 MODELS = (
     Model(repo="nan-local/tiny-qwen3", kind="chat", context=32_768, make=make_tiny),
-    Model(
-        repo="nan-local/smollm2-135m-instruct", kind="chat", context=8_192, make=make_smollm2
-    ),
-    Model(
-        repo="nan-local/all-minilm-l6-v2", kind="embedding", context=512, make=make_minilm
-    ),
+    Model(repo="nan-local/smollm2-135m-instruct", kind="chat", context=8_192, make=make_smollm2),
+    Model(repo="nan-local/all-minilm-l6-v2", kind="embedding", context=512, make=make_minilm),
 )
 
 

@@ -5,12 +5,20 @@ import sys
 
 from inference.simulator import lifecycle
 from inference.simulator.flags import parse
+from inference.simulator.model import Model
 from inference.simulator.settings import Settings
+from inference.simulator.startup import refused_flag
 
 
 def main() -> int:
-    options = parse(sys.argv[1:])
-    return lifecycle.run(options=options, settings=Settings.from_environ(os.environ))
+    argv = sys.argv[1:]
+    options = parse(argv)
+    model = Model.of(options, os.environ)
+    settings = Settings.from_environ(os.environ, model.names, context=model.context)
+    if refusal := refused_flag(argv, settings):
+        print(refusal, file=sys.stderr)
+        return 2
+    return lifecycle.run(options=options, settings=settings, model=model)
 
 
 if __name__ == "__main__":

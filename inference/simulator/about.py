@@ -14,8 +14,8 @@ _STARTED = int(time.time())
 
 
 async def health(request: Request, engine: Engine) -> Answer:
-    """200 as long as the process lives, hanging and draining included: as vLLM's."""
-    return Answer()
+    """200 as long as the core lives, hanging and draining included: as vLLM's."""
+    return Answer(status=503 if engine.dead else 200)
 
 
 async def version(request: Request, engine: Engine) -> Answer:

@@ -26,6 +26,8 @@ class Engine:
         self.stopping = False
         self.frozen = False
         """After a half-dead SIGTERM: nothing more is generated."""
+        self.dead = False
+        """The core has died: everything fails, until the process ends."""
         self.running: set[Generation] = set()
         self.waiting: set[Generation] = set()
         self.pooling = 0
@@ -72,7 +74,7 @@ class Engine:
         self.pooling -= 1
 
     def refuse_if_stopping(self) -> None:
-        if self.stopping:
+        if self.stopping or self.dead:
             message = "EngineCore encountered an issue. See stack trace for the root cause."
             raise ApiError(500, message)
 

@@ -1,13 +1,16 @@
 """Bad manners on demand: of the whole process (`SIM_FAULTS`) or of one request (`[sim:…]`)."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class ProcessFault(StrEnum):
-    """Values of the comma-separated `SIM_FAULTS`."""
+    """Values of the comma-separated `SIM_FAULTS`, each for every model or as `MODEL:fault`."""
 
+    REFUSE_FLAG = "refuse-flag"
+    """Exits 2: `unrecognized arguments`, with the first flag of its own command line."""
     REFUSE_START = "refuse-start"
     """Exits 1 before loading, with a parser error."""
     DIE_AFTER_LOADING = "die-after-loading"
@@ -22,17 +25,30 @@ class ProcessFault(StrEnum):
     """Finishes with `stop` and not one token."""
     STREAM_ONLY_HANG = "stream-only-hang"
     """Plain answers are right, streams stay silent."""
+    BAD_TEMPLATE = "bad-template"
+    """Exits 1 after the load time, as with any template that Jinja can't render."""
+    KEEP_MEMORY = "keep-memory"
+    """The simulated GPU memory stays taken after the end."""
+    CORE_DIES = "core-dies"
+    """A while after serving began: `/health` is 503 for a moment, then exit 0."""
     IGNORE_SIGTERM = "ignore-sigterm"
     HALF_DEAD_ON_SIGTERM = "half-dead-on-sigterm"
     """With requests in flight: port closed, streams silent, alive until the clients leave."""
 
     @classmethod
-    def parse(cls, text: str) -> "frozenset[ProcessFault]":
-        names = [name.strip() for name in text.split(",") if name.strip()]
-        unknown = sorted(set(names) - set(cls))
+    def parse(cls, text: str, names: Iterable[str] = ()) -> "frozenset[ProcessFault]":
+        """Those for any model and those for one of `names`; all are checked."""
+        mine = set(names)
+        pairs = [word.strip().rpartition(":") for word in text.split(",") if word.strip()]
+        cls.known([fault for _, _, fault in pairs])
+        return frozenset(cls(fault) for model, _, fault in pairs if not model or model in mine)
+
+    @classmethod
+    def known(cls, words: Iterable[str]) -> "frozenset[ProcessFault]":
+        unknown = sorted(set(words) - set(cls))
         if unknown:
             raise ValueError(f"SIM_FAULTS: unknown {unknown}; known: {', '.join(cls)}")
-        return frozenset(cls(name) for name in names)
+        return frozenset(cls(word) for word in words)
 
 
 _DIRECTIVE = re.compile(r"\[sim:([a-z-]+)(?:=([0-9.]+))?\]")

@@ -20,6 +20,7 @@ class Options:
     """The flags that change what the simulator does."""
 
     model: str
+    revision: str | None
     served_names: tuple[str, ...]
     """Accepted names; answers and metric labels carry the first."""
     host: str
@@ -35,6 +36,8 @@ class Options:
     auto_tools: bool
     tool_parser: str | None
     reasoning_parser: str | None
+    chat_template: str | None
+    """A file, or the template itself."""
     template_kwargs: dict[str, Any]
 
 
@@ -48,6 +51,7 @@ def parse(argv: Sequence[str]) -> Options:
     model = found.model_tag or found.model or "simulated"
     return Options(
         model=model,
+        revision=found.revision,
         served_names=tuple(found.served_model_name or [model]),
         host=found.host or "127.0.0.1",  # vLLM listens everywhere; a stand-in has no business there
         port=8000 if found.port is None else found.port,
@@ -61,6 +65,7 @@ def parse(argv: Sequence[str]) -> Options:
         auto_tools=bool(found.enable_auto_tool_choice),
         tool_parser=found.tool_call_parser,
         reasoning_parser=found.reasoning_parser,
+        chat_template=found.chat_template,
         template_kwargs=found.default_chat_template_kwargs or {},
     )
 

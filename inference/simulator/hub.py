@@ -24,8 +24,8 @@ _REVISION = re.compile(r"[0-9a-f]{40}")
 def hub_folder(environ: Mapping[str, str]) -> Path:
     if hub := environ.get("HF_HUB_CACHE"):
         return Path(hub)
-    home = environ.get("HF_HOME") or Path(environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
-    return Path(home).expanduser() / "hub"
+    cache = Path(environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(environ.get("HF_HOME") or cache).expanduser() / "hub"
 
 
 def snapshot_folder(hub: Path, repo: str, revision: str) -> Path:
@@ -54,7 +54,7 @@ def is_whole(folder: Path) -> bool:
     index = folder / "model.safetensors.index.json"
     if not index.exists():
         return any(folder.glob("*.safetensors"))
-    shards = set(json.loads(index.read_text())["weight_map"].values())
+    shards: set[str] = set(json.loads(index.read_text())["weight_map"].values())
     return all((folder / shard).exists() for shard in shards)
 
 
@@ -68,7 +68,7 @@ def place(hub: Path, repo: str, revision: str, source: Path, *, branch: str = "m
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
         name = path.relative_to(source)
         blob = repository / "blobs" / _etag(path)
-        shutil.move(path, blob)
+        path.replace(blob)
         link = unfinished / name
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(os.path.relpath(blob, (folder / name).parent))

@@ -8,7 +8,6 @@ the first five seconds of loading exits 143, later the first one is lost; with
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import socket
 import time
@@ -16,45 +15,40 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from inference.simulator import startup
+from inference.simulator import loading, memory, startup, templates
+from inference.simulator.core import Core
 from inference.simulator.engine import Engine
 from inference.simulator.faults import ProcessFault
 from inference.simulator.flags import Options
+from inference.simulator.model import Model
 from inference.simulator.server import Application
 from inference.simulator.settings import Settings
 
-_EARLY_SECONDS = 5.0
 _TICK = 0.02
+_CORE_TICK = 0.1
 
 
-def run(*, options: Options, settings: Settings) -> int:
+def run(*, options: Options, settings: Settings, model: Model) -> int:
     """The exit status."""
-    if not startup.check(options=options, settings=settings):
+    if not startup.check(options=options, settings=settings, model=model):
         return 1
     listener = startup.bind(options)
-    if listener is None:
+    if listener is None or startup.fail_for(memory.shortage(settings)):
         return 1
-    _load(options, settings)
-    if not startup.check_memory(options=options, settings=settings):
-        return 1
-    asyncio.run(_serve(options, settings, listener))
+    memory.take(settings)
+    core = Core(not_for_it=listener) if settings.engine_core else None
+    try:
+        loading.load(options, settings, give_up=core.end if core else lambda: None)
+        if not startup.check_cache(options=options, settings=settings):
+            return 1
+        loading.announce_cache(options, settings)
+        if startup.fail_for(templates.broken(options, settings, model)):
+            return 1
+        asyncio.run(_serve(Engine(options, settings), listener, core))
+    finally:
+        if core:
+            core.end()
     return 0
-
-
-def _load(options: Options, settings: Settings) -> None:
-    began, lost = time.monotonic(), False
-
-    def on_term(*_: object) -> None:
-        nonlocal lost
-        if lost or time.monotonic() - began < _EARLY_SECONDS:
-            os._exit(128 + signal.SIGTERM)
-        lost = True
-
-    signal.signal(signal.SIGTERM, on_term)
-    startup.say(f"Loading {options.model} as {', '.join(options.served_names)}")
-    for percent in (25, 50, 75, 100):
-        time.sleep(settings.load_seconds / 4)
-        startup.say(f"Loading safetensors checkpoint shards: {percent}% Completed")
 
 
 class _Server(uvicorn.Server):
@@ -65,8 +59,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(options: Options, settings: Settings, listener: socket.socket) -> None:
-    engine = Engine(options, settings)
+async def _serve(engine: Engine, listener: socket.socket, core: Core | None) -> None:
+    options = engine.options
     application = Application(engine)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a cut is meant, not an error
     config = uvicorn.Config(
@@ -76,10 +70,14 @@ async def _serve(options: Options, settings: Settings, listener: socket.socket) 
     term = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, term.set)
-    stopper = asyncio.create_task(_stop_on(term, server, application))
-    startup.say(f"Starting server on {options.uds or f'http://{options.host}:{options.port}'}")
+    tasks = [
+        asyncio.create_task(_stop_on(term, server, application)),
+        asyncio.create_task(_end_with_core(core, server, engine)),
+    ]
+    startup.say(f"Starting vLLM server on {options.uds or f'http://{options.host}:{options.port}'}")
     await server.serve(sockets=[listener])
-    stopper.cancel()
+    for task in tasks:
+        task.cancel()
     startup.say("Shut down.")
 
 
@@ -97,6 +95,21 @@ async def _stop_on(term: asyncio.Event, server: _Server, application: Applicatio
         engine.stopping = True
         await _until_idle(application, seconds=engine.options.shutdown_timeout)
         await asyncio.sleep(engine.settings.stop_seconds)
+    server.should_exit = server.force_exit = True
+
+
+async def _end_with_core(core: Core | None, server: _Server, engine: Engine) -> None:
+    """`/health` turns 503, a moment later the server exits, with 0."""
+    if ProcessFault.CORE_DIES in engine.settings.faults:
+        await asyncio.sleep(engine.settings.core_dies_after)
+    elif core is None:
+        return
+    else:
+        while not core.has_died():
+            await asyncio.sleep(_CORE_TICK)
+    startup.say("AsyncLLM output_handler failed. EngineDeadError: EngineCore encountered an issue.")
+    engine.dead = True
+    await asyncio.sleep(engine.settings.core_dead_seconds)
     server.should_exit = server.force_exit = True
 
 

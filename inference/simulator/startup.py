@@ -1,12 +1,16 @@
 """What can go wrong before an engine serves, in vLLM's words: log lines go to stdout, tracebacks
-to stderr, and the caller exits 1."""
+to stderr, and the caller exits 1 (2 for the command line)."""
 
 import os
 import socket
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from inference.simulator import templates
 from inference.simulator.faults import ProcessFault
 from inference.simulator.flags import Options
+from inference.simulator.model import Model
 from inference.simulator.settings import Settings
 
 TOOL_PARSERS = frozenset((
@@ -23,43 +27,75 @@ REASONING_PARSERS = frozenset((
 ))  # fmt: skip
 
 
-def say(line: str) -> None:
-    print(f"(APIServer pid={os.getpid()}) INFO {line}", flush=True)
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    check: str
+    """`flags`, `parsers`, `template`, `context` or `weights`."""
+    code: str
+    text: str
 
 
-def check(*, options: Options, settings: Settings) -> bool:
+def say(line: str, *, who: str = "APIServer") -> None:
+    print(f"({who} pid={os.getpid()}) INFO {line}", flush=True)
+
+
+def refused_flag(argv: Sequence[str], settings: Settings) -> str | None:
+    """With the fault `refuse-flag`: what argparse would say of the first flag."""
+    if ProcessFault.REFUSE_FLAG not in settings.faults:
+        return None
+    flag = next((word for word in argv if word.startswith("--")), "--simulated")
+    return f"vllm: error: unrecognized arguments: {flag}"
+
+
+def check(*, options: Options, settings: Settings, model: Model) -> bool:
     """Everything that vLLM refuses before it loads weights."""
-    problem = _problem(options, settings)
+    problem = next(problems(options, settings, model), None)
     if problem:
-        _fail(problem)
+        _fail(problem.text)
     return problem is None
 
 
-def _problem(options: Options, settings: Settings) -> str | None:
-    tool, reasoning, length = options.tool_parser, options.reasoning_parser, options.max_model_len
+def problems(options: Options, settings: Settings, model: Model) -> Iterator[Problem]:
+    """In the order in which vLLM finds them; it stops at the first."""
     if ProcessFault.REFUSE_START in settings.faults:
-        return "KeyError: invalid tool call parser: simulated"
-    if options.auto_tools and not tool:
-        return "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser"
-    if tool and tool not in TOOL_PARSERS:
-        known = ",".join(sorted(TOOL_PARSERS))
-        return f"KeyError: invalid tool call parser: {tool} (chose from {{ {known} }})"
-    if reasoning and reasoning not in REASONING_PARSERS:
-        return f"KeyError: Reasoning parser '{reasoning}' not found."
-    if options.model.startswith("/") and not os.path.isdir(options.model):
-        return (
-            "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' "
-            f"or 'namespace/repo_name': '{options.model}'."
-        )
+        text = "KeyError: invalid tool call parser: simulated"
+        yield Problem(check="parsers", code="parser_unknown", text=text)
+    if missing := templates.missing_file(options):
+        yield Problem(check="template", code="template_bad", text=missing)
+    yield from _parser_problems(options)
+    if model.missing:
+        yield Problem(check="weights", code="weights_missing", text=model.missing)
+    length = options.max_model_len
     if length and length > settings.model_max_len:
-        return (
+        text = (
             f"ValueError: User-specified max_model_len ({length}) is greater than the derived "
             f"max_model_len (max_position_embeddings={settings.model_max_len})."
         )
-    return None
+        yield Problem(check="context", code="context_too_long", text=text)
 
 
-def check_memory(*, options: Options, settings: Settings) -> bool:
+def _parser_problems(options: Options) -> Iterator[Problem]:
+    """vLLM looks at the tool parser only where tools are on."""
+    tool, reasoning = options.tool_parser, options.reasoning_parser
+    if options.auto_tools and not tool:
+        text = "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser"
+        yield Problem(check="flags", code="flag_refused", text=text)
+    elif options.auto_tools and tool not in TOOL_PARSERS:
+        known = ",".join(sorted(TOOL_PARSERS))
+        text = f"KeyError: invalid tool call parser: {tool} (chose from {{ {known} }})"
+        yield Problem(check="parsers", code="parser_unknown", text=text)
+    if reasoning and reasoning not in REASONING_PARSERS:
+        text = f"KeyError: Reasoning parser '{reasoning}' not found."
+        yield Problem(check="parsers", code="parser_unknown", text=text)
+
+
+def fail_for(text: str | None) -> bool:
+    if text:
+        _fail(text)
+    return text is not None
+
+
+def check_cache(*, options: Options, settings: Settings) -> bool:
     """After loading: does one request of full length fit into the KV cache?"""
     length = options.max_model_len or settings.model_max_len
     room = settings.kv_cache_tokens

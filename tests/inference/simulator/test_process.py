@@ -32,7 +32,11 @@ from tests.inference.simulator.engines import (
             2,
             "argument --speculative-config/-sc: Value {x cannot be",
         ),
-        (["--tool-call-parser", "none-such"], 1, "invalid tool call parser: none-such"),
+        (
+            ["--enable-auto-tool-choice", "--tool-call-parser", "none-such"],
+            1,
+            "invalid tool call parser: none-such",
+        ),
         (["--reasoning-parser", "none-such"], 1, "Reasoning parser 'none-such' not found"),
         (["--enable-auto-tool-choice"], 1, "--enable-auto-tool-choice requires --tool-call-parser"),
         (["--max-model-len", "256k"], 1, "max_model_len (256000) is greater than the derived"),
