@@ -1,4 +1,4 @@
-"""A callback of LiteLLM: what an engine says when a stream breaks off stays inside.
+"""A callback of LiteLLM: what an engine says of itself in a stream stays inside.
 
 Once a stream has begun its status is 200 and nobody after LiteLLM can tell an error from an answer,
 so the edge, which rewrites other errors, can't do it. LiteLLM passes on the engine's text, which
@@ -51,9 +51,10 @@ class StreamErrors(CustomLogger):
         A caller who leaves is no Exception (CancelledError, GeneratorExit) and passes untouched:
         LiteLLM gives her parallel slot back on it.
         """
+        called = request_data.get("model")
         try:
             async for chunk in response:
-                yield cleaned(chunk)
+                yield named(cleaned(chunk), called)
         except Exception as error:  # noqa: BLE001  # whatever it says is not for the caller
             raise StreamError(_status(error)) from None
 
@@ -73,6 +74,14 @@ def cleaned(chunk: Any) -> Any:
     kind = getattr(chunk, "type", "")
     if not str(getattr(kind, "value", kind)).startswith("response."):
         return _error_event(getattr(chunk, "sequence_number", None) or 0)
+    return chunk
+
+
+def named(chunk: Any, called: Any) -> Any:
+    """The first and the last event of Responses would say the engine's name for the model."""
+    whole = getattr(chunk, "response", None)
+    if isinstance(called, str) and getattr(whole, "model", None):
+        whole.model = called
     return chunk
 
 
