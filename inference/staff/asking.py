@@ -1,0 +1,24 @@
+"""How a page asks for something: the use case is called, and its refusal is told in words."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest
+
+from inference.fleet.errors import FleetRefused
+from inference.fleet.words import words
+from inference.swaps.errors import SwapRefused
+
+Refused = (FleetRefused, SwapRefused)
+
+
+def attempt(request: HttpRequest, action: Callable[[], Any], done: str) -> bool:
+    """Says what came of it; False if it was refused."""
+    try:
+        action()
+    except Refused as refusal:
+        messages.error(request, str(words(refusal.code)))
+        return False
+    messages.success(request, done)
+    return True

@@ -1,0 +1,102 @@
+"""The catalogue: which models can be served, and what an engine must be told for each."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from inference.models import CatalogModel, Server
+from inference.staff.model_form import FLAGS, ModelForm, read_config
+from inference.staff.model_page import fits_of, places_of
+from nan.access import staff_required
+
+
+@require_safe
+@never_cache
+@staff_required
+def index(request: HttpRequest) -> HttpResponse:
+    models = list(CatalogModel.objects.prefetch_related("slots"))
+    context = {"rows": fits_of(models, list(Server.objects.filter(active=True)))}
+    return render(request, "staff/fleet/models.html", context)
+
+
+@require_safe
+@never_cache
+@staff_required
+def detail(request: HttpRequest, name: str) -> HttpResponse:
+    model = get_object_or_404(CatalogModel, name=name)
+    servers = list(Server.objects.all())
+    row = fits_of([model], servers)[0]
+    context = {"model": model, "row": row, "places": places_of(model, servers)}
+    return render(request, "staff/fleet/model.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@staff_required
+def add(request: HttpRequest) -> HttpResponse:
+    return _form(request, None)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@staff_required
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    return _form(request, get_object_or_404(CatalogModel, name=name))
+
+
+def _form(request: HttpRequest, model: CatalogModel | None) -> HttpResponse:
+    """Refused, it comes back as it was typed. `read` fills in what the pasted file says."""
+    if request.POST.get("action") == "read":
+        return _show(request, ModelForm(_with_config(request), instance=model), model, read=True)
+    form = ModelForm(request.POST or None, instance=model)
+    if request.method != "POST":
+        return _show(request, form, model)
+    if not form.is_valid():
+        return _show(request, form, model, status=422)
+    saved = form.save()
+    messages.success(request, _("Saved. An engine that runs gets it when it is next started."))
+    return redirect("staff_model", saved.name)
+
+
+def _with_config(request: HttpRequest) -> Any:
+    found = read_config(request.POST.get("config", ""))
+    if not found:
+        messages.error(request, _("Nothing could be read from it: paste the whole config.json."))
+        return request.POST
+    messages.success(request, _("Filled in from config.json. Look at it, then save."))
+    filled = request.POST.copy()
+    for name, value in found.items():
+        if isinstance(value, list):
+            filled.setlist(name, [*dict.fromkeys([*filled.getlist(name), *value])])
+        else:
+            filled[name] = str(value)
+    return filled
+
+
+def _show(
+    request: HttpRequest,
+    form: ModelForm,
+    model: CatalogModel | None,
+    *,
+    read: bool = False,
+    status: int = 200,
+) -> HttpResponse:
+    if read:  # not asked to be saved yet: what is still missing is no fault
+        form._errors = form.error_class()  # type: ignore[assignment,attr-defined]
+    context = {"form": form, "model": model, "flags": FLAGS}
+    return render(request, "staff/fleet/model_form.html", context, status=status)
+
+
+@require_POST
+@staff_required
+def offer(request: HttpRequest, name: str) -> HttpResponse:
+    """On or off the list to choose from; what runs goes on running."""
+    model = get_object_or_404(CatalogModel, name=name)
+    CatalogModel.objects.filter(pk=model.pk).update(offered=request.POST.get("offered") == "yes")
+    messages.success(request, _("Saved."))
+    return redirect("staff_model", name)

@@ -1,0 +1,140 @@
+"""Forms of servers and replicas."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.validators import RegexValidator
+from django.utils.translation import gettext_lazy as _
+
+from inference.models import CatalogModel, Replica, Server, Slot
+from inference.staff.server_page import Gpu
+
+TAKEN = ("add", "join")
+SERVER_NAME = RegexValidator(
+    r"^[a-z0-9][a-z0-9-]{0,39}\Z", _("Lower-case letters, digits and hyphens; at most 40.")
+)
+AT_DEADLINE = (
+    ("cut", _("cut off what still runs")),
+    ("abort", _("leave it in service and say so")),
+)
+
+
+class InviteForm(forms.Form):
+    name = forms.CharField(
+        label=_("Name of the server"),
+        help_text=_("As in gpu-2. Its queue is called after it; it can't be changed later."),
+        max_length=40,
+        validators=[SERVER_NAME],
+    )
+    seats = forms.IntegerField(
+        label=_("Seats"),
+        help_text=_("How many members it carries. The waitlist fills them."),
+        min_value=0,
+        max_value=10_000,
+        initial=0,
+    )
+
+    def clean_name(self) -> str:
+        """Inviting one again that never reported makes a new token."""
+        name = str(self.cleaned_data["name"])
+        if name in TAKEN:
+            raise forms.ValidationError(_("This word is an address of these pages. Choose another."))
+        if Server.objects.filter(name=name, reported_at__isnull=False).exists():
+            raise forms.ValidationError(_("There is a server of this name already."))
+        return name
+
+
+class SeatsForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Server
+        fields: ClassVar[list[str]] = ["seats"]
+
+
+class TakeOutForm(forms.Form):
+    drain_minutes = forms.IntegerField(
+        label=_("Wait at most (minutes)"),
+        help_text=_("For requests that are running. No new ones arrive meanwhile."),
+        min_value=0,
+        max_value=60,
+        initial=15,
+    )
+    at_deadline = forms.ChoiceField(
+        label=_("If some still run then"),
+        choices=AT_DEADLINE,
+        widget=forms.RadioSelect,
+        initial="cut",
+    )
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        """What the use cases take."""
+        found = self.cleaned_data
+        return {
+            "drain_seconds": found["drain_minutes"] * 60,
+            "at_deadline": found["at_deadline"],
+        }
+
+
+class ReplicaForm(forms.Form):
+    """Where a new replica stands on one server."""
+
+    slot = forms.ModelChoiceField(label=_("Slot"), queryset=Slot.objects.all(), empty_label=None)
+    gpus = forms.TypedMultipleChoiceField(
+        label=_("GPUs"),
+        help_text=_("All that it takes together. None: it runs on the CPU."),
+        coerce=int,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    port = forms.IntegerField(label=_("Port"), min_value=1024, max_value=65535)
+
+    def __init__(self, *args: Any, server: Server, gpus: Sequence[Gpu], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.server = server
+        choices = [(gpu.index, f"{gpu.index}: {gpu.name}") for gpu in gpus]
+        self.fields["gpus"].choices = choices  # type: ignore[attr-defined]
+        if not choices:
+            del self.fields["gpus"]
+        self.fields["port"].initial = _free_port(server)
+
+    def clean_port(self) -> int:
+        port = int(self.cleaned_data["port"])
+        if self.server.replicas.filter(port=port).exists():
+            raise forms.ValidationError(_("Another replica on this server has this port."))
+        return port
+
+
+def _free_port(server: Server) -> int:
+    taken = set(Replica.objects.filter(server=server).values_list("port", flat=True))
+    return next(port for port in range(8101, 8101 + len(taken) + 1) if port not in taken)
+
+
+class FetchForm(forms.Form):
+    model = forms.ModelChoiceField(
+        label=_("Model"), queryset=CatalogModel.objects.offered(), empty_label=None
+    )
+
+
+class PutInForm(forms.Form):
+    """A slot that serves nothing yet gets its first model here; later ones come by swaps."""
+
+    model = forms.ModelChoiceField(
+        label=_("Model"), queryset=CatalogModel.objects.none(), empty_label=None
+    )
+
+    def __init__(self, *args: Any, slot: Slot, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if slot.model_id:
+            del self.fields["model"]
+            return
+        offered = CatalogModel.objects.offered().filter(kind=slot.kind)
+        self.fields["model"].queryset = offered  # type: ignore[attr-defined]
+
+
+class SlotForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Slot
+        fields: ClassVar[list[str]] = [
+            "name", "title", "kind", "number", "least_concurrent", "least_context",
+        ]  # fmt: skip

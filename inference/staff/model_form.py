@@ -1,0 +1,186 @@
+"""The catalogue's form: a model, pinned, with what an engine must be told. Nothing that an engine
+or a GPU server would refuse is saved."""
+
+import json
+from typing import Any, ClassVar
+
+from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from inference.gpu import flags as engine_flags
+from inference.gpu import spec
+from inference.models import CatalogModel, Kind
+
+BIGGEST_CONFIG = 256 * 1024
+CAPABILITIES = (
+    ("tools", gettext_lazy("tools")),
+    ("reasoning", gettext_lazy("reasoning")),
+    ("vision", gettext_lazy("vision")),
+)
+TAKEN = ("add",)
+# The engine gets these from other fields of the entry.
+FROM_FIELDS = {"max-model-len", "tensor-parallel-size"}
+FLAGS = sorted(set(engine_flags.ALLOWED) - FROM_FIELDS)
+VARIABLES = sorted(spec.ENVIRONMENT)
+
+
+class PrettyJSON(json.JSONEncoder):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "indent": 2, "ensure_ascii": False})
+
+
+def _json_field(label: Any, help_text: Any, rows: int) -> forms.JSONField:
+    """What was typed stays as it was typed, also when it is no JSON."""
+    return forms.JSONField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        encoder=PrettyJSON,
+        widget=forms.Textarea(attrs={"rows": rows, "class": "mono", "spellcheck": "false"}),
+        error_messages={"invalid": gettext_lazy("This is not JSON. Nothing was saved; look for a"
+                                                " missing quote, comma or bracket.")},
+    )  # fmt: skip
+
+
+class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
+    capabilities = forms.MultipleChoiceField(
+        label=gettext_lazy("Capabilities"),
+        help_text=gettext_lazy("Each is proven by the smoke test before members get the model."),
+        choices=CAPABILITIES,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    config = _json_field(
+        gettext_lazy("config.json"),
+        gettext_lazy("Paste the file of the repository at this commit: the estimate needs it."),
+        8,
+    )
+    flags = _json_field(
+        gettext_lazy("Engine flags"),
+        gettext_lazy('Without dashes, as in {"enable-auto-tool-choice": true}.'),
+        6,
+    )
+    environment = _json_field(
+        gettext_lazy("Engine environment"),
+        format_lazy(gettext_lazy("Allowed: {names}."), names=", ".join(VARIABLES)),
+        3,
+    )
+
+    class Meta:
+        model = CatalogModel
+        fields: ClassVar[list[str]] = [
+            "name", "title", "kind", "repo", "revision", "licence", "config", "weights_mib",
+            "context_length", "max_output", "capabilities", "gpus_needed", "memory_mib", "flags",
+            "environment", "load_seconds", "offered",
+        ]  # fmt: skip
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["name"].disabled = True
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if name in TAKEN:
+            raise forms.ValidationError(_("This word is an address of these pages. Choose another."))
+        return name
+
+    def clean_config(self) -> dict[str, Any]:
+        config = _record(self.cleaned_data["config"])
+        if len(json.dumps(config)) > BIGGEST_CONFIG:
+            raise forms.ValidationError(_("This is too long for a config.json."))
+        return config
+
+    def clean_flags(self) -> dict[str, Any]:
+        """Each that is wrong is named, with what it may be."""
+        flags = _record(self.cleaned_data["flags"])
+        wrong = [problem for name, value in flags.items() if (problem := _flag_problem(name, value))]
+        if wrong:
+            raise forms.ValidationError(wrong)
+        return flags
+
+    def clean_environment(self) -> dict[str, Any]:
+        environment = _record(self.cleaned_data["environment"])
+        wrong = [
+            _("%(name)s=%(value)s is not allowed.") % {"name": name, "value": value}
+            for name, value in environment.items()
+            if not _variable_accepted(name, value)
+        ]
+        if wrong:
+            raise forms.ValidationError(wrong)
+        return environment
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or self.cleaned_data
+        if found.get("kind") == Kind.EMBEDDING and found.get("capabilities"):
+            self.add_error("capabilities", _("A model for embeddings has none of these."))
+        longest, context = found.get("max_output"), found.get("context_length")
+        if longest and context and longest > context:
+            self.add_error("max_output", _("An answer can't be longer than the context."))
+        if found.get("gpus_needed") and not found.get("memory_mib"):
+            self.add_error(
+                "memory_mib", _("On a GPU, say how much must be free before it is started.")
+            )
+        return found
+
+
+def _record(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise forms.ValidationError(_("This must be a JSON object: {…}."))
+    return value
+
+
+def _flag_problem(name: str, value: Any) -> str:
+    said = {"name": name, "value": json.dumps(value)}
+    if name in FROM_FIELDS:
+        return _("%(name)s comes from the fields of this form.") % said
+    if name not in engine_flags.ALLOWED:
+        return _("%(name)s is not a flag that servers accept.") % said
+    if not engine_flags.accepted(name, value):
+        return _("%(name)s can't be %(value)s.") % said
+    return ""
+
+
+def _variable_accepted(name: str, value: Any) -> bool:
+    """By the same code that the GPU server asks, with everything else as it should be."""
+    try:
+        spec.EngineSpec(
+            instance="r1-g1",
+            model="owner/name",
+            revision="0" * 40,
+            names=("name",),
+            host="127.0.0.1",
+            port=8101,
+            gpus=(),
+            flags={},
+            environment={name: value},
+            shutdown_timeout=1,
+            memory_mib=0,
+            disk_mib=0,
+        )
+    except spec.SpecError:
+        return False
+    return True
+
+
+def read_config(text: str) -> dict[str, Any]:
+    """What a pasted config.json says that other fields ask for; empty if it says nothing."""
+    try:
+        config = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(config, dict):
+        return {}
+    inner = config.get("text_config")
+    inner = inner if isinstance(inner, dict) else config
+    found: dict[str, Any] = {}
+    context = inner.get("max_position_embeddings")
+    if isinstance(context, int):
+        found["context_length"] = context
+    if "vision_config" in config:
+        found["capabilities"] = ["vision"]
+    return found

@@ -1,0 +1,133 @@
+"""What the pages say about servers, worked out from rows that were read in a fixed number of
+queries."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Prefetch
+from django.utils import timezone
+
+from inference.models import Alert, CatalogModel, Replica, Server
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    index: int
+    name: str
+    used_mib: int
+    total_mib: int
+    foreign_mib: int
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.used_mib / self.total_mib) if self.total_mib else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetch:
+    weights: str
+    state: str
+    percent: int | None
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerView:
+    server: Server
+    replicas: Sequence[Replica]
+    alerts: Sequence[Alert]
+    now: datetime
+
+    @property
+    def waiting(self) -> bool:
+        """Invited, and never heard of."""
+        return self.server.reported_at is None
+
+    @property
+    def silent(self) -> bool:
+        return not self.waiting and self.server.silent(self.now)
+
+    @property
+    def invited(self) -> bool:
+        until = self.server.join_until
+        return bool(self.waiting and until and until > self.now)
+
+    @property
+    def gpus(self) -> list[Gpu]:
+        return [
+            Gpu(
+                index=found["index"],
+                name=found.get("name", ""),
+                used_mib=found["used_mib"],
+                total_mib=found["total_mib"],
+                foreign_mib=found.get("foreign_mib", 0),
+            )
+            for found in self.server.gpus
+        ]
+
+    @property
+    def disk_free_mib(self) -> int | None:
+        return self.server.report.get("disk_free_mib")
+
+    @property
+    def fetches(self) -> list[Fetch]:
+        found: dict[str, dict[str, Any]] = self.server.report.get("fetches", {})
+        return [
+            Fetch(
+                weights=weights,
+                state=fetch.get("state", ""),
+                percent=fetch.get("percent"),
+                code=fetch.get("code", ""),
+                detail=fetch.get("detail", ""),
+            )
+            for weights, fetch in sorted(found.items())
+        ]
+
+    @property
+    def weights(self) -> list[str]:
+        return list(self.server.report.get("weights", []))
+
+    @property
+    def has_work(self) -> bool:
+        """Something is fetched, started or emptied: worth looking again soon."""
+        fetching = any(fetch.state == "running" for fetch in self.fetches)
+        return fetching or not all(replica.at_rest for replica in self.replicas)
+
+
+def views(servers: Iterable[Server]) -> list[ServerView]:
+    """Of servers that came from `with_rows`."""
+    now = timezone.now()
+    return [
+        ServerView(
+            server=server,
+            replicas=list(server.replicas.all()),
+            alerts=server.open_alerts,  # type: ignore[attr-defined]
+            now=now,
+        )
+        for server in servers
+    ]
+
+
+def with_rows() -> Any:
+    """Servers with their replicas and open alerts: four queries however many there are."""
+    replicas = Replica.objects.select_related("slot", "model", "goal_model")
+    alerts = Alert.objects.filter(closed_at=None)
+    return Server.objects.prefetch_related(
+        Prefetch("replicas", replicas), Prefetch("alerts", alerts, to_attr="open_alerts")
+    )
+
+
+def fetchable(view: ServerView) -> list[tuple[CatalogModel, bool]]:
+    """Models of the catalogue, and whether the server has the weights already."""
+    there = set(view.weights)
+    return [(model, model.weights in there) for model in CatalogModel.objects.offered()]
+
+
+def open_alerts() -> Any:
+    """With everything that names what they are about."""
+    return Alert.objects.filter(closed_at=None).select_related(
+        "server", "replica__server", "replica__slot", "swap__slot"
+    )

@@ -1,0 +1,188 @@
+"""Servers: what they are and say, who carries how many members, and how a new one joins."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import HttpResponseClientRedirect
+
+from inference.fleet import fetch, replicas
+from inference.fleet import servers as fleet
+from inference.fleet.errors import FleetRefused
+from inference.fleet.words import words
+from inference.models import FleetEvent, Server
+from inference.staff import live
+from inference.staff.asking import attempt
+from inference.staff.forms import FetchForm, InviteForm, ReplicaForm, SeatsForm, TakeOutForm
+from inference.staff.server_page import ServerView, fetchable, open_alerts, views, with_rows
+from nan.access import staff_required
+
+EVENTS = 30
+
+
+@require_safe
+@never_cache
+@staff_required
+def index(request: HttpRequest) -> HttpResponse:
+    context = {"servers": views(with_rows()), "alerts": open_alerts()}
+    return render(request, "staff/fleet/servers.html", context)
+
+
+# -- A new one --------------------------------------------------------------------------------
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@staff_required
+def add(request: HttpRequest) -> HttpResponse:
+    """The answer to the POST shows the token, and nothing shows it again."""
+    form = InviteForm(request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        status = 422 if request.method == "POST" else 200
+        return render(request, "staff/fleet/server_add.html", {"form": form}, status=status)
+    try:
+        server, token = fleet.invite(**form.cleaned_data, actor=request.user)
+    except FleetRefused as refusal:
+        form.add_error(None, str(words(refusal.code)))
+        return render(request, "staff/fleet/server_add.html", {"form": form}, status=422)
+    context = {"server": server, "token": token}
+    return render(request, "staff/fleet/server_invited.html", context)
+
+
+@require_safe
+@never_cache
+@live.signed_out_refreshes
+@staff_required
+def waiting(request: HttpRequest, name: str) -> HttpResponse:
+    """Asked by the page with the token; leads to the server as soon as it has reported."""
+    server = get_object_or_404(Server, name=name)
+    if server.reported_at is None:
+        return HttpResponse(status=204)
+    return HttpResponseClientRedirect(reverse("staff_server", args=[name]))
+
+
+# -- One --------------------------------------------------------------------------------------
+@require_safe
+@never_cache
+@staff_required
+def detail(request: HttpRequest, name: str) -> HttpResponse:
+    return _page(request, _view(name))
+
+
+def _view(name: str) -> ServerView:
+    return views([get_object_or_404(with_rows(), name=name)])[0]
+
+
+def _page(request: HttpRequest, view: ServerView, status: int = 200, **forms: Any) -> HttpResponse:
+    now = _now(request, view)
+    context = {
+        "view": view,
+        "now": now,
+        "asking": live.asking([now], address=_address(view), moving=True),
+        "events": _events(view.server),
+        "models": fetchable(view),
+        "seats_form": SeatsForm(instance=view.server),
+        "replica_form": ReplicaForm(server=view.server, gpus=view.gpus),
+        **forms,
+    }
+    return render(request, "staff/fleet/server.html", context, status=status)
+
+
+def _now(request: HttpRequest, view: ServerView) -> live.Part:
+    return live.part(request, "server-now", "staff/fleet/server_now.html", view=view)
+
+
+def _address(view: ServerView) -> str:
+    return reverse("staff_server_now", args=[view.server.name])
+
+
+def _events(server: Server) -> Any:
+    newest = FleetEvent.objects.filter(server=server).order_by("-at", "-pk")
+    return newest.select_related("actor", "replica__server", "model", "swap")[:EVENTS]
+
+
+@require_safe
+@never_cache
+@live.signed_out_refreshes
+@staff_required
+def now(request: HttpRequest, name: str) -> HttpResponse:
+    view = _view(name)
+    part = _now(request, view)
+    return live.answer(request, [part], address=_address(view), moving=True)
+
+
+@require_POST
+@staff_required
+def seats(request: HttpRequest, name: str) -> HttpResponse:
+    view = _view(name)
+    form = SeatsForm(request.POST, instance=view.server)
+    if not form.is_valid():
+        return _page(request, view, status=422, seats_form=form)
+    form.save()
+    messages.success(request, _("Saved. The waitlist counts with it."))
+    return redirect("staff_server", name)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@staff_required
+def take_out(request: HttpRequest, name: str) -> HttpResponse:
+    """Asks first: every replica on it is emptied and stopped."""
+    view, form = _view(name), TakeOutForm(request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        status = 422 if request.method == "POST" else 200
+        context = {"view": view, "form": form}
+        return render(request, "staff/fleet/server_out.html", context, status=status)
+    attempt(
+        request,
+        lambda: replicas.take_server_out(server=view.server, actor=request.user, **form.choice),
+        _("Going out of service: its replicas finish what they have and stop."),
+    )
+    return redirect("staff_server", name)
+
+
+@require_POST
+@staff_required
+def put_back(request: HttpRequest, name: str) -> HttpResponse:
+    server = get_object_or_404(Server, name=name)
+    attempt(
+        request,
+        lambda: replicas.put_server_back(server=server, actor=request.user),
+        _("Back in service: its replicas start, and join the pool when they are proven."),
+    )
+    return redirect("staff_server", name)
+
+
+@require_POST
+@staff_required
+def add_replica(request: HttpRequest, name: str) -> HttpResponse:
+    view = _view(name)
+    form = ReplicaForm(request.POST, server=view.server, gpus=view.gpus)
+    if not form.is_valid():
+        return _page(request, view, status=422, replica_form=form)
+    chosen = {"gpus": [], **form.cleaned_data}
+    attempt(
+        request,
+        lambda: replicas.add(server=view.server, actor=request.user, **chosen),
+        _("Added. It takes no request before it has been proven."),
+    )
+    return redirect("staff_server", name)
+
+
+@require_POST
+@staff_required
+def fetch_weights(request: HttpRequest, name: str) -> HttpResponse:
+    server, form = get_object_or_404(Server, name=name), FetchForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Choose a model of the catalogue."))
+        return redirect("staff_server", name)
+    model = form.cleaned_data["model"]
+    attempt(
+        request,
+        lambda: fetch.fetch_weights(server=server, model=model, actor=request.user),
+        _("Asked for the weights. The server says here how far it is."),
+    )
+    return redirect("staff_server", name)

@@ -1,0 +1,100 @@
+"""Planning a swap, in two steps: which slot gets which model, then how and when."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from inference.models import CatalogModel, Slot
+
+AT_DEADLINE = (
+    (
+        "abort",
+        gettext_lazy("Stop the swap: they finish, the old model stays, and the page says so."),
+    ),
+    (
+        "cut",
+        gettext_lazy("Cut them off and go on: their clients get an error and have to ask again."),
+    ),
+)
+
+
+class ChoiceForm(forms.Form):
+    """Sent by GET: choosing changes nothing, and the preview has an address."""
+
+    slot = forms.ModelChoiceField(
+        label=gettext_lazy("Slot"),
+        queryset=Slot.objects.exclude(model=None),
+        empty_label=None,
+        to_field_name="name",
+    )
+    model = forms.ModelChoiceField(
+        label=gettext_lazy("New model"),
+        queryset=CatalogModel.objects.offered(),
+        empty_label=None,
+        to_field_name="name",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or self.cleaned_data
+        slot, model = found.get("slot"), found.get("model")
+        if slot and model and slot.model_id == model.pk:
+            self.add_error("model", _("The slot serves this model already."))
+        elif slot and model and slot.kind != model.kind:
+            self.add_error("model", _("This model is of another kind than the slot."))
+        return found
+
+
+class PlanForm(forms.Form):
+    reason = forms.CharField(
+        label=gettext_lazy("Why"),
+        help_text=gettext_lazy("For the other admins, and for the record."),
+        max_length=200,
+        required=False,
+    )
+    at_deadline = forms.ChoiceField(
+        label=gettext_lazy("If requests still run when the time to drain is over"),
+        choices=AT_DEADLINE,
+        widget=forms.RadioSelect,
+        initial="abort",
+    )
+    drain_minutes = forms.IntegerField(
+        label=gettext_lazy("Longest time to drain a replica (minutes)"),
+        min_value=0,
+        max_value=60,
+        initial=15,
+    )
+    watch_seconds = forms.IntegerField(
+        label=gettext_lazy("Watch each replica before the next (seconds)"),
+        help_text=gettext_lazy("Errors and time to first token; a bad one stops the swap."),
+        min_value=0,
+        max_value=3600,
+        initial=120,
+    )
+    start_at = forms.DateTimeField(
+        label=gettext_lazy("Start at"),
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["start_at"].help_text = _(
+            "In the time of %(zone)s. Empty: as soon as it is approved."
+        ) % {"zone": settings.TIME_ZONE}
+
+    def clean_start_at(self) -> Any:
+        start_at = self.cleaned_data["start_at"]
+        if start_at and start_at < timezone.now():
+            raise forms.ValidationError(_("That time is over. Choose a later one, or none."))
+        return start_at
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        """What `swaps.plan` takes."""
+        found = dict(self.cleaned_data)
+        return {**found, "drain_seconds": found.pop("drain_minutes") * 60}

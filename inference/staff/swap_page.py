@@ -1,0 +1,209 @@
+"""What the page of a swap says, worked out from its rows.
+
+A replica's steps are the events that the fleet pass wrote about it during this swap, each lasting
+until the next; those that are still to come follow them without times.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Prefetch
+from django.utils import timezone
+
+from inference.models import (
+    CatalogModel,
+    FleetEvent,
+    Replica,
+    ReplicaState,
+    Swap,
+    SwapReplica,
+    SwapState,
+)
+
+WAY = (
+    ReplicaState.DRAINING,
+    ReplicaState.STOPPING,
+    ReplicaState.STARTING,
+    ReplicaState.CHECKING,
+    ReplicaState.JOINING,
+    ReplicaState.SERVING,
+)
+MOVING = (*WAY[:-1],)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    state: str
+    model: CatalogModel | None
+    seconds: float | None
+    """None: it has not begun."""
+    is_now: bool
+    code: str
+    """Why it ended badly; empty if it did not."""
+
+    @property
+    def label(self) -> Any:
+        return ReplicaState(self.state).label
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartView:
+    """One replica in a swap."""
+
+    part: SwapReplica
+    steps: Sequence[Step]
+    active: bool
+
+    @property
+    def replica(self) -> Replica:
+        return self.part.replica
+
+    @property
+    def is_mine(self) -> bool:
+        """What the replica's row says belongs to this swap, and not to what came after it."""
+        return self.active and self.replica.swap_id == self.part.swap_id
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return self.replica.report if self.is_mine else {}
+
+    @property
+    def loading(self) -> bool:
+        return self.is_mine and self.replica.state == ReplicaState.STARTING
+
+    @property
+    def draining(self) -> bool:
+        return self.is_mine and self.replica.state == ReplicaState.DRAINING
+
+    @property
+    def refused(self) -> list[dict[str, Any]]:
+        return [check for check in self.part.preflight if not check.get("ok")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwapPage:
+    swap: Swap
+    parts: Sequence[PartView]
+    events: Sequence[FleetEvent]
+    now: datetime
+
+    @classmethod
+    def of(cls, swap: Swap) -> "SwapPage":
+        """Of a swap that came from `whole`."""
+        now, events = timezone.now(), list(swap.events.all())
+        parts = [
+            PartView(part=part, steps=_steps(swap, part, events, now), active=swap.is_active)
+            for part in swap.parts.all()
+        ]
+        return cls(swap=swap, parts=parts, events=events, now=now)
+
+    @property
+    def moving(self) -> bool:
+        """Whether the page should look again: something may change without its reader."""
+        return self.swap.is_open
+
+    @property
+    def seconds(self) -> float | None:
+        began, ended = self.swap.started_at, self.swap.finished_at
+        return ((ended or self.now) - began).total_seconds() if began else None
+
+    @property
+    def done(self) -> int:
+        return sum(view.part.state == SwapReplica.State.DONE for view in self.parts)
+
+    @property
+    def serving(self) -> dict[str, int]:
+        """How many replicas serve which model now."""
+        found: dict[str, int] = {}
+        for view in self.parts:
+            replica = view.replica
+            if replica.state == ReplicaState.SERVING and replica.model:
+                found[replica.model.title] = found.get(replica.model.title, 0) + 1
+        return found
+
+    @property
+    def current(self) -> PartView | None:
+        """The replica that is being changed."""
+        busy = (
+            SwapReplica.State.CHANGING,
+            SwapReplica.State.WATCHED,
+            SwapReplica.State.RETURNING,
+        )
+        return next((view for view in self.parts if view.part.state in busy), None)
+
+    def offers(self, person: Any) -> list[str]:
+        """What this admin may do now, most expected first. The use cases decide; this is a
+        courtesy."""
+        swap = self.swap
+        if swap.state == SwapState.PLANNED:
+            own = swap.proposed_by_id == person.pk and settings.SWAP_SECOND_ADMIN
+            return ["cancel"] if own else ["approve", "cancel"]
+        if swap.state == SwapState.APPROVED:
+            return ["cancel"]
+        if swap.state == SwapState.RUNNING and not swap.abort_asked:
+            return ["resume" if swap.paused_at else "pause", "abort"]
+        if swap.state == SwapState.RETURNING:
+            return ["resume"] if swap.paused_at else []
+        return ["retry"] if swap.state in (SwapState.FAILED, SwapState.ABORTED) else []
+
+    @property
+    def needs_another(self) -> bool:
+        return self.swap.state == SwapState.PLANNED and settings.SWAP_SECOND_ADMIN
+
+
+def whole() -> Any:
+    """Swaps with all that the page shows: five queries for any number of replicas."""
+    replicas = Replica.objects.select_related("server", "slot", "model", "goal_model")
+    parts = SwapReplica.objects.select_related("server").prefetch_related(
+        Prefetch("replica", replicas)
+    )
+    events = FleetEvent.objects.select_related("actor", "model", "replica__server")
+    return Swap.objects.select_related(
+        "slot", "from_model", "to_model", "proposed_by", "approved_by", "retry_of"
+    ).prefetch_related(Prefetch("parts", parts), Prefetch("events", events))
+
+
+def _steps(
+    swap: Swap, part: SwapReplica, events: Iterable[FleetEvent], now: datetime
+) -> list[Step]:
+    taken = [
+        event
+        for event in events
+        if event.replica_id == part.replica_id and event.what in ReplicaState
+    ]
+    steps = [_step(swap, event, following, now) for event, following in _pairs(taken)]
+    return [*steps, *_ahead(swap, part, taken)]
+
+
+def _pairs(events: Sequence[FleetEvent]) -> Iterable[tuple[FleetEvent, FleetEvent | None]]:
+    return zip(events, [*events[1:], None], strict=True)
+
+
+def _step(swap: Swap, event: FleetEvent, following: FleetEvent | None, now: datetime) -> Step:
+    """An engine that failed is told by the next event: it is stopped, for a reason."""
+    end = following.at if following else now
+    is_now = following is None and swap.is_active and event.what in MOVING
+    over = following is not None or is_now
+    failed = following is not None and following.what == ReplicaState.STOPPING
+    return Step(
+        state=event.what,
+        model=event.model,
+        seconds=(end - event.at).total_seconds() if over else 0.0,
+        is_now=is_now,
+        code=following.detail if failed and following else "",
+    )
+
+
+def _ahead(swap: Swap, part: SwapReplica, taken: Sequence[FleetEvent]) -> list[Step]:
+    """What has yet to come on the way to the new model; nothing once it goes back."""
+    if swap.state not in (SwapState.PLANNED, SwapState.APPROVED, SwapState.RUNNING):
+        return []
+    if part.state not in (SwapReplica.State.WAITING, SwapReplica.State.CHANGING):
+        return []
+    at = WAY.index(ReplicaState(taken[-1].what)) + 1 if taken and taken[-1].what in WAY else 0
+    return [
+        Step(state=state, model=None, seconds=None, is_now=False, code="") for state in WAY[at:]
+    ]
