@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
+from inference.deployment import Deployment
 from inference.limits import Limits
 
 # Exactly what the edge serves: with this list on a key, every other route answers it 403, among
@@ -229,6 +231,39 @@ class Gateway:
             pages = answer.get("metadata", {}).get("total_pages") or 1
             number += 1
         return used
+
+    def deployments(self) -> list[Deployment]:
+        """The whole model list, also what others put there. Engine keys are not told.
+
+        https://docs.litellm.ai/docs/proxy/model_management
+        """
+        answer = self._call("GET", "/model/info", repeat=True)
+        try:
+            return [Deployment.read(row) for row in answer["data"]]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise GatewayUnavailable("unreadable", maybe_done=False) from None
+
+    def put_deployment(self, wanted: Deployment) -> None:
+        """Makes the entry of this id say exactly this; may be repeated, and cuts no request.
+
+        By PATCH with the whole of it: `POST /model/update` leaves `model_info` as it was, and a
+        patch without the id gives the entry another one. A second `/model/new` of one id fails.
+        """
+        path = f"/model/{quote(wanted.id, safe=':')}/update"
+        try:
+            self._call("PATCH", path, json=wanted.body(), repeat=True)
+        except GatewayRefused as error:
+            if error.code != "not_found":
+                raise
+            self._call("POST", "/model/new", json=wanted.body())
+
+    def remove_deployment(self, id: str) -> None:
+        """An entry that is not there is as good as removed (the gateway answers that with 400)."""
+        try:
+            self._call("POST", "/model/delete", json={"id": id}, repeat=True)
+        except GatewayRefused:
+            if any(found.id == id for found in self.deployments()):
+                raise
 
     def _page(self, number: int, **query: str) -> tuple[list[GatewayKey], int]:
         answer = self._call(

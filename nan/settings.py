@@ -48,6 +48,8 @@ LITELLM_MASTER_KEY = env.text("LITELLM_MASTER_KEY", "")
 
 # -- The fleet: read by the fleet worker only, except where a page shows it ---------------------
 POOL_DIR = Path(env.text("POOL_DIR", str(STATE_DIR / "edge")))  # HAProxy's: socket, maps, state
+# Where the gateway finds the pool; each slot is a path below it.
+POOL_URL = env.text("POOL_URL", "http://127.0.0.1:8090").rstrip("/")
 ENGINE_API_KEY = env.text("ENGINE_API_KEY", "")
 # Two people look at a swap before it runs. A community with one admin sets 0.
 SWAP_SECOND_ADMIN = env.flag("SWAP_SECOND_ADMIN", default=True)
@@ -177,6 +179,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "inference.tasks.fleet_ask_servers",
         "schedule": 5,
         "options": {"expires": 5},
+    },
+    "names": {
+        "task": "inference.tasks.gateway_publish_names",
+        "schedule": 15,
+        "options": {"expires": 15},
+    },
+    "rotations": {
+        "task": "members.tasks.tell_rotations",
+        "schedule": 60,
+        "options": {"expires": 60},
     },
     "reconcile": {
         "task": "inference.tasks.gateway_reconcile_keys",
