@@ -1,7 +1,10 @@
 """Celery tasks of this app: each calls one function, which writes the outcome into its rows.
 
-Tasks named gateway_* run on the gateway queue only, whose worker alone holds the master key.
+Tasks named gateway_* run on the gateway queue only, whose worker alone holds the master key; those
+named fleet_* on the fleet queue, whose worker alone reaches the pool and the engines.
 """
+
+from typing import Any
 
 from celery import shared_task
 from django.core.cache import cache
@@ -37,3 +40,51 @@ def gateway_reconcile_keys() -> None:
     from inference.reconcile import reconcile
 
     reconcile()
+
+
+@shared_task
+def fleet_pass() -> None:
+    """Every five seconds by the beat, and again at once while something moves."""
+    from inference.fleet.passes import run_pass
+    from inference.fleet.wake import ROUNDS, send
+
+    if run_pass():
+        send(ROUNDS)
+
+
+@shared_task
+def fleet_ask_servers() -> None:
+    from inference.fleet.reports import ask_all
+
+    ask_all()
+
+
+@shared_task
+def fleet_take_report(server: str, report: dict[str, Any]) -> None:
+    """Published by the servers' own workers, after everything they do."""
+    from inference.fleet.reports import take
+
+    take(server, report)
+
+
+@shared_task
+def fleet_check_replica(replica: int, instance: str) -> None:
+    from inference.fleet.checking import run
+
+    run(replica, instance)
+
+
+@shared_task
+def fleet_watch_replica(replica: int, instance: str) -> None:
+    from inference.fleet.watching import run
+
+    run(replica, instance)
+
+
+@shared_task
+def gateway_publish_names() -> None:
+    """By the beat, and at once when a swap has ended."""
+    from inference.names import life, publish
+
+    life.retire_due()
+    publish.publish()

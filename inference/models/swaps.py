@@ -143,6 +143,7 @@ class SwapReplica(models.Model):
         RETURNING = "returning", pgettext_lazy("swap", "going back")
         RESTORED = "restored", pgettext_lazy("swap", "restored")
         DOWN = "down", pgettext_lazy("swap", "down")
+        KEPT = "kept", pgettext_lazy("swap", "left on the new model")
 
     swap = models.ForeignKey(Swap, on_delete=models.CASCADE, related_name="parts")
     replica = models.ForeignKey(Replica, on_delete=models.CASCADE, related_name="swap_parts")

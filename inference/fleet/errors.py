@@ -1,0 +1,9 @@
+"""Refusals of what a person asked for; `inference.fleet.words` has the sentences."""
+
+
+class FleetRefused(Exception):
+    """Not done, nothing changed. Carries a code."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code

@@ -1,0 +1,97 @@
+"""What a new installation on one machine begins with: its server, a catalogue, two slots and
+replicas of them. Whatever an admin has changed since is left alone."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from django.conf import settings
+from django.db import transaction
+
+from inference.fleet import catalogue, tell
+from inference.fleet.replicas import put_in_service
+from inference.models import CatalogModel, Goal, Kind, Replica, ReplicaState, Server, Slot
+
+REPORT_SECONDS = 30
+
+
+class NotServing(Exception):
+    """Models don't answer in time; the text says which and why."""
+
+
+@transaction.atomic
+def create(*, server: str, seats: int) -> Server:
+    """The server and the catalogue; does nothing where there is a slot."""
+    found, _created = Server.objects.get_or_create(name=server, defaults={"seats": seats})
+    if not Slot.objects.exists():
+        for entry in catalogue.read(catalogue.LOCAL):
+            catalogue.add(entry)
+        Slot.objects.create(name=settings.PUBLIC_MODEL, title="Chat", kind=Kind.CHAT, number=1)
+        Slot.objects.create(
+            name=f"{settings.PUBLIC_MODEL}-embed",
+            title="Embeddings",
+            kind=Kind.EMBEDDING,
+            number=2,
+        )
+    return found
+
+
+def fill(*, server: Server, ports: Sequence[int]) -> None:
+    """One chat replica for each GPU and one for embeddings on the CPU, if there is none yet."""
+    if Replica.objects.exists():
+        return
+    for model in CatalogModel.objects.all():
+        tell.fetch(server, model.repo, model.revision, model.weights_mib)
+    chat, embedding = Slot.objects.get(number=1), Slot.objects.get(number=2)
+    places = [(chat, [gpu["index"]]) for gpu in server.gpus[: len(ports) - 1]]
+    places.append((embedding, []))
+    for number, ((slot, gpus), port) in enumerate(zip(places, ports, strict=False), start=1):
+        replica = Replica.objects.create(
+            slot=slot, server=server, gpus=gpus, port=port, number=number
+        )
+        put_in_service(replica=replica, actor=None, model=_first_model(slot))
+
+
+def _first_model(slot: Slot) -> CatalogModel:
+    """The first of the catalogue's file that is of the slot's kind."""
+    names = [entry["slug"] for entry in catalogue.read(catalogue.LOCAL)]
+    models = {model.name: model for model in CatalogModel.objects.filter(kind=slot.kind)}
+    return next(models[name] for name in names if name in models)
+
+
+def wait_for_report(server: Server) -> None:
+    """Raises NotServing: its worker doesn't run, or can't reach the broker."""
+    began = time.monotonic()
+    seen = server.report_serial
+    while server.report_serial == seen:
+        if time.monotonic() - began > REPORT_SECONDS:
+            raise NotServing(
+                f"The server {server.name} has not reported within {REPORT_SECONDS} s: does its "
+                "worker run?"
+            )
+        tell.report(server)
+        time.sleep(0.3)
+        server.refresh_from_db()
+
+
+def wait_for_models(*, seconds: float, say: Callable[[str], None]) -> None:
+    """Until every slot that has replicas in service is served by one and its name is published."""
+    deadline, told = time.monotonic() + seconds, ""
+    while waiting := _waiting():
+        if time.monotonic() > deadline:
+            raise NotServing(f"Not serving after {seconds:g} s: {waiting}. See /staff/slots/.")
+        if waiting != told:
+            say(f"Waiting for {waiting}")
+            told = waiting
+        time.sleep(0.3)
+
+
+def _waiting() -> str:
+    """Which slots, and what their replicas are doing."""
+    found = []
+    for slot in Slot.objects.filter(replicas__goal=Goal.SERVE).distinct():
+        states = [str(r.get_state_display()) for r in slot.replicas.filter(goal=Goal.SERVE)]
+        published = slot.public_names.filter(retired_at=None).exclude(confirmed="").exists()
+        serving = slot.replicas.filter(state=ReplicaState.SERVING).exists()
+        if not (serving and published):
+            found.append(f"{slot.name} ({', '.join(states)})")
+    return ", ".join(found)

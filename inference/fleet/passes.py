@@ -1,0 +1,95 @@
+"""One fleet pass: look at everything once, move each replica and then each swap one step.
+
+Nothing is remembered between rounds but rows. Rounds follow each other quickly while something
+moves; the pass ends before a Celery task may not run longer, and the next takes over.
+"""
+
+import time
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+from django.utils import timezone
+
+from inference.fleet import alerts, lease, sight, wake, watching
+from inference.fleet.change import ReplicaChanged
+from inference.fleet.machine import advance
+from inference.models import Replica, ReplicaState, Swap
+from inference.swaps import run as swaps
+
+log = structlog.get_logger(__name__)
+
+PASS_SECONDS = 12
+ROUND_SECONDS = 0.5
+"""Between two rounds while something moves."""
+
+
+def run_pass(*, seconds: float = PASS_SECONDS) -> bool:
+    """True when something still moves, so that another pass should follow at once."""
+    mark = lease.take()
+    if mark is None:
+        return False
+    try:
+        return _rounds(mark, seconds=seconds)
+    finally:
+        lease.give_back(mark)
+
+
+def _rounds(mark: UUID, *, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while True:
+        moving = one_round(timezone.now())
+        if not moving or time.monotonic() > until:
+            return moving
+        time.sleep(ROUND_SECONDS)
+        if not lease.renew(mark):
+            return False
+
+
+def one_round(now: datetime) -> bool:
+    """Whether anything waits for a next round."""
+    replicas = list(Replica.objects.whole())
+    sights = sight.look(replicas, now=now, check=_check)
+    for replica in replicas:
+        _advance(replica, sights[replica.pk])
+        _watch(replica, now)
+    swaps.start_due(now)
+    for swap in Swap.objects.active().select_related("slot", "from_model", "to_model"):
+        swaps.advance(swap, now)
+    return any(not replica.at_rest and _moves(replica) for replica in replicas) or (
+        Swap.objects.active().filter(paused_at=None).exists()
+    )
+
+
+def _moves(replica: Replica) -> bool:
+    """A failed one that waits for its next try is looked at by the beat, often enough."""
+    return replica.state != ReplicaState.FAILED
+
+
+def _advance(replica: Replica, found: sight.Sight) -> None:
+    before = replica.state
+    try:
+        advance(replica, found)
+    except ReplicaChanged:
+        return
+    except Exception:
+        # One replica's trouble must not stop the others; it shows as an alert, not in silence.
+        log.exception("replica_not_advanced", replica=replica.pk)
+        alerts.open_alert("internal", replica=replica)
+        return
+    if replica.state == before:
+        return
+    if replica.state == ReplicaState.SERVING:
+        alerts.close_all(replica)
+    elif replica.state == ReplicaState.FAILED:
+        alerts.open_alert("replica_down", replica=replica, detail=replica.error_code)
+
+
+def _check(replica: Replica) -> None:
+    wake.send(wake.CHECK, replica.pk, replica.instance)
+
+
+def _watch(replica: Replica, now: datetime) -> None:
+    if replica.state == ReplicaState.SERVING and watching.due(replica, now):
+        watching.mark_asked(replica, now)
+        wake.send(wake.WATCH, replica.pk, replica.instance)

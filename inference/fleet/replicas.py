@@ -1,0 +1,147 @@
+"""What an admin may ask of replicas and whole servers: put in, take out, try again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from inference.fleet.errors import FleetRefused
+from inference.fleet.goals import set_goal
+from inference.fleet.wake import wake_fleet
+from inference.models import (
+    AtDeadline,
+    CatalogModel,
+    FleetEvent,
+    Goal,
+    Replica,
+    ReplicaState,
+    Server,
+    Slot,
+    Swap,
+)
+from inference.models.fleet import PLACES
+from inference.names import life
+
+
+def add(*, slot: Slot, server: Server, gpus: list[int], port: int, actor: Any) -> Replica:
+    """A place for an engine; nothing runs there until it is put in service."""
+    _check_gpus(server, gpus)
+    taken = set(slot.replicas.values_list("number", flat=True))
+    number = next((n for n in range(1, PLACES + 1) if n not in taken), None)
+    if number is None:
+        raise FleetRefused("pool_full")
+    replica = Replica(slot=slot, server=server, gpus=sorted(gpus), port=port, number=number)
+    try:
+        with transaction.atomic():
+            replica.save()
+    except IntegrityError:
+        raise FleetRefused("port_in_use") from None
+    _note(replica, "added", actor)
+    return replica
+
+
+def _check_gpus(server: Server, gpus: list[int]) -> None:
+    there = {gpu["index"] for gpu in server.gpus}
+    if not set(gpus) <= there:
+        raise FleetRefused("gpu_unknown")
+    taken = {gpu for other in server.replicas.all() for gpu in other.gpus}
+    if taken & set(gpus):
+        raise FleetRefused("gpu_in_use")
+
+
+def put_in_service(*, replica: Replica, actor: Any, model: CatalogModel | None = None) -> None:
+    """With its slot's model, or with `model` where the slot has none yet.
+
+    A slot that serves one model never gets a replica of another: that would be a swap.
+    """
+    with _free(replica) as locked:
+        chosen = locked.slot.model or model
+        if chosen is None:
+            raise FleetRefused("slot_empty")
+        if locked.slot.model and model and model != locked.slot.model:
+            raise FleetRefused("other_model")
+        _check_room(locked, chosen)
+        if locked.slot.model is None:
+            life.open_slot(slot=locked.slot, model=chosen)
+        set_goal(locked, chosen)
+        _note(locked, "put_in", actor)
+    wake_fleet()
+
+
+def _check_room(replica: Replica, model: CatalogModel) -> None:
+    if model.kind != replica.slot.kind:
+        raise FleetRefused("other_kind")
+    if len(replica.gpus) != model.gpus_needed:
+        raise FleetRefused("gpus_differ")
+
+
+def take_out(
+    *,
+    replica: Replica,
+    actor: Any,
+    drain_seconds: int = 900,
+    at_deadline: str = AtDeadline.CUT,
+) -> None:
+    """Drains it, stops its engine and leaves it off until it is put in again."""
+    with _free(replica) as locked:
+        set_goal(locked, None, drain_seconds=drain_seconds, at_deadline=at_deadline)
+        _note(locked, "taken_out", actor)
+    wake_fleet()
+
+
+def retry(*, replica: Replica, actor: Any) -> None:
+    """Starts a failed one again, at once and with a fresh count of attempts."""
+    with _free(replica) as locked:
+        if locked.state != ReplicaState.FAILED or locked.goal_model is None:
+            raise FleetRefused("not_failed")
+        set_goal(locked, locked.goal_model)
+        _note(locked, "retried", actor)
+    wake_fleet()
+
+
+def remove(*, replica: Replica, actor: Any) -> None:
+    """Its history stays with the server's and the swaps' events."""
+    with _free(replica) as locked:
+        if locked.state not in (ReplicaState.OFF, ReplicaState.FAILED) or locked.goal != Goal.OFF:
+            raise FleetRefused("still_running")
+        _note(locked, "removed", actor)
+        locked.delete()
+
+
+def take_server_out(
+    *,
+    server: Server,
+    actor: Any,
+    drain_seconds: int = 900,
+    at_deadline: str = AtDeadline.CUT,
+) -> None:
+    """Every replica on it, and its seats; a GPU may be needed for something else for a day."""
+    for replica in server.replicas.all():
+        take_out(replica=replica, actor=actor, drain_seconds=drain_seconds, at_deadline=at_deadline)
+    Server.objects.filter(pk=server.pk).update(active=False)
+    FleetEvent.objects.create(server=server, what="server_out", actor=actor)
+
+
+def put_server_back(*, server: Server, actor: Any) -> None:
+    """Seats and replicas again, each with its slot's model of today."""
+    Server.objects.filter(pk=server.pk).update(active=True)
+    FleetEvent.objects.create(server=server, what="server_back", actor=actor)
+    for replica in server.replicas.exclude(slot__model=None):
+        put_in_service(replica=replica, actor=actor)
+
+
+@contextmanager
+def _free(replica: Replica) -> Iterator[Replica]:
+    """The row, locked, and not driven by a swap: what a swap has begun, only it may end."""
+    with transaction.atomic():
+        locked = Replica.objects.select_for_update().get(pk=replica.pk)
+        if Swap.objects.active().filter(parts__replica=locked).exists():
+            raise FleetRefused("in_a_swap")
+        yield locked
+
+
+def _note(replica: Replica, what: str, actor: Any) -> None:
+    FleetEvent.objects.create(
+        replica=replica, server_id=replica.server_id, what=what, actor=actor, detail=str(replica)
+    )

@@ -1,0 +1,64 @@
+"""How a GPU server comes in: an invitation with a one-time token, and the answer to it."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from inference.fleet.change import note_server
+from inference.fleet.errors import FleetRefused
+from inference.models import Server
+
+TOKEN_LIFE = timedelta(hours=24)
+
+
+def invite(*, name: str, seats: int, actor: Any) -> tuple[Server, str]:
+    """The row and the token, which is nowhere else: only its digest is kept.
+
+    For a server that is there already, a new token replaces the old one (a host set up again).
+    """
+    token = secrets.token_urlsafe(32)
+    try:
+        with transaction.atomic():
+            server, _created = Server.objects.update_or_create(
+                name=name,
+                defaults={
+                    "seats": seats,
+                    "join_digest": _digest(token),
+                    "join_until": timezone.now() + TOKEN_LIFE,
+                },
+            )
+    except IntegrityError:
+        raise FleetRefused("name_taken") from None
+    note_server(server, "invited", actor=actor)
+    return server, token
+
+
+def join(*, token: str, address: str) -> dict[str, str]:
+    """What the new host's worker needs, against the token, once.
+
+    Two hosts with one token: the conditional UPDATE lets one through.
+    """
+    waiting = Server.objects.filter(join_digest=_digest(token), join_until__gt=timezone.now())
+    server = waiting.first()
+    if not settings.GPU_REDIS_URL:
+        raise FleetRefused("no_redis_for_servers")
+    if server is None or not waiting.filter(pk=server.pk).update(join_digest=""):
+        raise FleetRefused("token_unknown")
+    note_server(server, "token_used", detail=address)
+    return {
+        "NAN_ROLE": "gpu",
+        "NAN_GPU_NAME": server.name,
+        "NAN_GPU_ADDRESS": address,
+        "REDIS_URL": settings.GPU_REDIS_URL,
+        "ENGINE_API_KEY": settings.ENGINE_API_KEY,
+        "SITE_URL": settings.SITE_URL,
+    }
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,56 @@
+"""What GPU servers are told, by messages on their own queues.
+
+A message may be lost, late or doubled: each says what should be, not what to do once, and is sent
+again while the server's report doesn't show it. A late one is dropped (`expires`).
+"""
+
+from typing import Any
+
+import structlog
+from kombu.exceptions import OperationalError
+
+from inference.gpu.spec import EngineSpec
+from inference.models import Server
+from nan.celery import app
+
+log = structlog.get_logger(__name__)
+
+EXPIRES = 15
+AGAIN = 3.0
+"""Seconds between two sendings of the same."""
+KILL_AFTER = 60
+"""Seconds from the first SIGTERM to SIGKILL; the engine's own shutdown timeout is shorter."""
+
+
+def start(server: Server, spec: EngineSpec) -> None:
+    _send(server, "gpu_start", server.name, spec.to_json())
+
+
+def stop(server: Server, instance: str) -> None:
+    _send(server, "gpu_stop", server.name, instance, KILL_AFTER)
+
+
+def preflight(server: Server, request: str, spec: EngineSpec) -> None:
+    _send(server, "gpu_preflight", server.name, request, spec.to_json())
+
+
+def fetch(server: Server, repo: str, revision: str, disk_mib: int) -> None:
+    _send(server, "gpu_fetch", server.name, repo, revision, disk_mib)
+
+
+def report(server: Server) -> None:
+    _send(server, "gpu_report", server.name, expires=5)
+
+
+def _send(server: Server, task: str, *arguments: Any, expires: int = EXPIRES) -> None:
+    """A broker that is away is no fault of the replica: the next round sends again."""
+    try:
+        app.send_task(
+            f"inference.gpu.tasks.{task}",
+            arguments,
+            queue=server.queue,
+            expires=expires,
+            retry=False,
+        )
+    except OperationalError:
+        log.warning("server_not_told", server=server.name, task=task)

@@ -1,0 +1,76 @@
+"""Looking after engines that serve; `inference.watch` says what a sample is and what is bad."""
+
+import time
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F
+
+from inference import watch
+from inference.engine import EngineUnavailable
+from inference.fleet import alerts
+from inference.fleet.sight import engine
+from inference.models import Kind, Replica, ReplicaState
+from inference.watch import Sample, Verdict
+
+KEPT_FIRST, KEPT_LAST = 6, 20
+"""The beginning is the measure for slowness, the end is judged; between them nothing is needed."""
+
+
+def due(replica: Replica, now: datetime) -> bool:
+    last = replica.watch.get("asked_at")
+    verdict = Verdict(**replica.watch.get("verdict", {"state": "ok"}))
+    pause = timedelta(seconds=watch.pause_before_next(verdict))
+    return last is None or now - datetime.fromisoformat(last) >= pause
+
+
+def mark_asked(replica: Replica, now: datetime) -> None:
+    """So that the next round does not ask again."""
+    replica.watch = {**replica.watch, "asked_at": now.isoformat()}
+    Replica.objects.filter(pk=replica.pk, version=replica.version).update(watch=replica.watch)
+
+
+def run(replica_id: int, instance: str) -> None:
+    """One sample, then the verdict. A bad replica leaves the pool if another one serves."""
+    replica = Replica.objects.whole().get(pk=replica_id)
+    if replica.instance != instance or replica.state != ReplicaState.SERVING:
+        return
+    embedding = replica.slot.kind == Kind.EMBEDDING
+    with engine(replica) as client:
+        sample = watch.probe(client, replica.slot.name, embedding=embedding)
+        measured = replica.measured or _measure(client, replica)
+    samples = [*replica.watch.get("samples", []), sample.to_json()]
+    verdict = watch.judge([Sample.from_json(row) for row in samples])
+    kept: dict[str, Any] = {
+        **replica.watch,
+        "samples": [*samples[:KEPT_FIRST], *samples[KEPT_FIRST:][-KEPT_LAST:]],
+        "verdict": {"state": verdict.state, "code": verdict.code},
+    }
+    kept.pop("bad", None)
+    if verdict.state == "bad":
+        kept["bad"] = _take_out(replica, verdict)
+    else:
+        alerts.close_alert("last_replica_bad", replica=replica)
+    ours = Replica.objects.filter(pk=replica_id, instance=instance, state=ReplicaState.SERVING)
+    ours.update(watch=kept, measured=measured, version=F("version") + 1)
+
+
+def _take_out(replica: Replica, verdict: Verdict) -> str:
+    """The code with which it leaves; nothing when it is the last one, which only alerts."""
+    others = Replica.objects.serving().filter(slot=replica.slot).exclude(pk=replica.pk)
+    if others.exists():
+        return verdict.code
+    alerts.open_alert("last_replica_bad", replica=replica, detail=verdict.code)
+    return ""
+
+
+def _measure(client: Any, replica: Replica) -> dict[str, Any]:
+    """What the engine itself says about its KV cache; it replaces the estimate."""
+    try:
+        tokens = client.metrics().kv_tokens
+    except EngineUnavailable:
+        return {}
+    context = replica.model.context_length if replica.model else 0
+    if not tokens or not context:
+        return {}
+    return {"kv_tokens": tokens, "concurrent": round(tokens / context, 1), "at": time.time()}

@@ -1,0 +1,82 @@
+"""Every code of the fleet as one plain sentence for admins: what happened and what to look at."""
+
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
+
+from inference.smoke.words import WORDS as SMOKE_WORDS
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+REFUSALS = {
+    "pool_full": _("The slot has no place left: a slot holds 32 replicas."),
+    "port_in_use": _("Another replica of this server has that port."),
+    "gpu_unknown": _("The server has not reported such a GPU."),
+    "gpu_in_use": _("Another replica has one of these GPUs."),
+    "slot_empty": _("The slot has no model yet. Choose the one that it begins with."),
+    "other_model": _("The slot serves another model. Plan a swap to change it."),
+    "other_kind": _("The model is of another kind than the slot."),
+    "gpus_differ": _("The model needs another number of GPUs than this replica has."),
+    "not_failed": _("The replica is not down, so there is nothing to try again."),
+    "still_running": _("Take the replica out first, and wait until it is off."),
+    "in_a_swap": _("A swap is changing this replica. Pause or abort the swap first."),
+    "name_taken": _("Another server has that name."),
+    "token_unknown": _("This token is unknown, used or older than a day. Ask for a new one."),
+    "no_redis_for_servers": _("GPU_REDIS_URL is not set, so no server can be told where Redis is."),
+    "same_model": _("The slot serves this model already."),
+    "slot_busy": _("Another swap of this slot is open. Finish or cancel it first."),
+    "no_replicas": _("No replica of this slot is in service."),
+    "not_offered": _("This model is no longer offered."),
+    "not_now": _("The swap's state has changed meanwhile. Look at it again."),
+    "second_admin": _("Somebody else has to approve a swap than the one who planned it."),
+    "in_the_past": _("That time is over. Choose a later one, or none to begin on approval."),
+}
+CAUSES = {
+    "load_too_long": _("The engine was not ready within the time that its model allows."),
+    "memory_held": _(
+        "The GPU's memory was not given back after the engine had ended. Something that is not"
+        " ours, or a process that was left behind, holds it: look at the server."
+    ),
+    "spec_refused": _("The model's entry in the catalogue has a setting that is not allowed."),
+    "engine_died": _("The engine ended by itself."),
+    "engine_lost": _("The server no longer knows this engine; it was probably restarted."),
+    "smoke_too_long": _("The smoke test did not end within ten minutes."),
+    "pool_unproven": _("The pool's own health checks did not pass within 90 seconds."),
+    "drain_deadline": _("Requests were still running when the time to drain was over."),
+    "preflight_timeout": _("The server did not finish the checks before the start."),
+    "weights_missing": _("The weights are not on the server at the pinned commit. Fetch them."),
+    "disk_short": _("The server's disk has too little room for the weights."),
+    "gpu_missing": _("The server has not the GPUs that the replica needs."),
+    "gpu_memory": _("The GPU's memory is too small or held by something else."),
+    "port_taken": _("Another program listens at the replica's port."),
+    "flag_refused": _("This version of the engine does not know one of the model's flags."),
+    "flag_value": _("The engine refuses the value of one of the model's flags."),
+    "parser_unknown": _("The engine does not know the model's tool or reasoning parser."),
+    "template_bad": _("The model's chat template can't be used."),
+    "speculative_bad": _("The engine refuses the settings of speculative decoding."),
+    "context_too_long": _("The context is longer than the model's own."),
+    "engine_missing": _("The engine is not installed on the server."),
+    "kv_cache_too_small": _("What the weights leave of the memory does not hold one full context."),
+    "killed": _("The engine was killed from outside."),
+    "died": _("The engine ended by itself."),
+    "capacity": _("By the estimate it would carry fewer requests at once than the slot must."),
+    "internal": _("A fault of ours. Read the fleet worker's log."),
+}
+STATES = {
+    "server_silent": _("A server has not reported for more than 30 seconds."),
+    "server_busy": _("Another swap is changing one of its servers."),
+    "others_not_serving": _("Another replica of the slot is not serving; it is waited for."),
+    "pool_unreachable": _("The pool's socket can't be reached: is HAProxy running?"),
+    "replica_down": _("A replica is down and out of the pool."),
+    "replica_bad": _("A replica answered badly and was taken out of the pool."),
+    "last_replica_bad": _("The only serving replica of a slot answers badly; it stays."),
+    "swap_failed": _("A swap failed; the old model serves again where nothing else is said."),
+    "not_restored": _("A replica was left on the new model: it is the only one that serves."),
+}
+WORDS: "dict[str, StrPromise]" = {**REFUSALS, **CAUSES, **STATES, **SMOKE_WORDS}
+UNKNOWN = _("Something went wrong that has no words yet. Read the fleet worker's log.")
+
+
+def words(code: str) -> "StrPromise":
+    return WORDS.get(code, UNKNOWN)

@@ -1,0 +1,93 @@
+"""A swap's replicas: reading them with their rows, and the few writes to them."""
+
+from django.db.models import F
+from django.utils import timezone
+
+from inference.fleet.goals import set_goal
+from inference.models import (
+    AtDeadline,
+    CatalogModel,
+    FleetEvent,
+    Replica,
+    Swap,
+    SwapReplica,
+    SwapState,
+)
+
+LEFT_ALONE = (
+    SwapReplica.State.DONE,
+    SwapReplica.State.RESTORED,
+    SwapReplica.State.KEPT,
+    SwapReplica.State.DOWN,
+)
+STEPS = {
+    "draining": "drain",
+    "starting": "start",
+    "checking": "smoke",
+    "joining": "serve",
+    "serving": "watch",
+}
+
+
+def of(swap: Swap) -> list[SwapReplica]:
+    """In the order of the plan."""
+    return list(
+        swap.parts.select_related(
+            "replica__server", "replica__slot", "replica__model", "replica__goal_model", "server"
+        )
+    )
+
+
+def mark(part: SwapReplica, state: str) -> None:
+    part.state, part.state_since = state, timezone.now()
+    part.save(update_fields=["state", "state_since"])
+    if state in LEFT_ALONE:
+        let_go(part.swap, part.replica_id)
+
+
+def send(part: SwapReplica, model: CatalogModel, state: str) -> None:
+    """Gives the replica its goal. Killed between the two writes, it is given the same again."""
+    swap = part.swap
+    back = swap.state == SwapState.RETURNING
+    set_goal(
+        part.replica,
+        model,
+        swap=swap,
+        drain_seconds=swap.drain_seconds,
+        at_deadline=AtDeadline.CUT if back else swap.at_deadline,
+    )
+    mark(part, state)
+
+
+def let_go(swap: Swap, replica_id: int | None = None) -> None:
+    """From now on a replica that fails is started again by itself. Without an id: all of them."""
+    driven = Replica.objects.filter(swap=swap)
+    if replica_id is not None:
+        driven = driven.filter(pk=replica_id)
+    driven.update(swap=None, version=F("version") + 1)
+
+
+def passed(part: SwapReplica) -> bool:
+    """All checks before the start are known and good."""
+    return bool(part.preflight) and all(check["ok"] for check in part.preflight)
+
+
+def wait(swap: Swap, code: str) -> None:
+    if swap.waiting_code != code:
+        Swap.objects.filter(pk=swap.pk).update(waiting_code=code)
+        swap.waiting_code = code
+
+
+def note(swap: Swap, what: str, *, part: SwapReplica | None = None, detail: str = "") -> None:
+    FleetEvent.objects.create(
+        swap=swap, replica=part.replica if part else None, what=what, detail=detail[:400]
+    )
+
+
+def failed_step(replica: Replica) -> str:
+    """The step in which it failed: the last state before *stopping* with an error."""
+    if replica.error_code == "drain_deadline":
+        return "drain"
+    earlier = replica.events.exclude(what__in=("stopping", "failed", "cut")).order_by("-at", "-pk")
+    last = earlier.first()
+    return STEPS.get(last.what, last.what) if last else ""

@@ -1,0 +1,173 @@
+"""What people decide about a swap: plan, approve, cancel, pause, resume, abort, try again.
+
+Each is one conditional UPDATE on the state that the decision was made for, so of two clicks, or
+two admins, one counts and the other is told.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from inference.fleet.errors import FleetRefused
+from inference.fleet.wake import wake_fleet
+from inference.models import (
+    AtDeadline,
+    CatalogModel,
+    FleetEvent,
+    Goal,
+    Replica,
+    Slot,
+    Swap,
+    SwapReplica,
+    SwapState,
+)
+
+
+class SwapRefused(FleetRefused):
+    """Not done, nothing changed; `code` has its sentence in inference.fleet.words."""
+
+
+def plan(
+    *,
+    slot: Slot,
+    model: CatalogModel,
+    actor: Any,
+    reason: str = "",
+    drain_seconds: int = 900,
+    at_deadline: str = AtDeadline.ABORT,
+    watch_seconds: int = 120,
+    start_at: datetime | None = None,
+    retry_of: Swap | None = None,
+) -> Swap:
+    """Nothing is touched before it is approved."""
+    replicas = _replicas(slot, model)
+    if start_at is not None and start_at <= timezone.now():
+        raise SwapRefused("in_the_past")
+    try:
+        with transaction.atomic():
+            swap = Swap.objects.create(
+                slot=slot,
+                from_model=slot.model,
+                to_model=model,
+                reason=reason.strip()[:200],
+                drain_seconds=drain_seconds,
+                at_deadline=at_deadline,
+                watch_seconds=watch_seconds,
+                start_at=start_at,
+                proposed_by=actor,
+                retry_of=retry_of,
+            )
+            SwapReplica.objects.bulk_create(
+                SwapReplica(swap=swap, replica=replica, server_id=replica.server_id, position=n)
+                for n, replica in enumerate(replicas, start=1)
+            )
+            _note(swap, "planned", actor)
+    except IntegrityError:
+        raise SwapRefused("slot_busy") from None
+    return swap
+
+
+def _replicas(slot: Slot, model: CatalogModel) -> list[Replica]:
+    """Those that are to serve, in the order of the plan: server by server, so that one server's
+    trouble is found on its first replica. Raises SwapRefused."""
+    if slot.model is None:
+        raise SwapRefused("slot_empty")
+    if slot.model == model:
+        raise SwapRefused("same_model")
+    if slot.kind != model.kind:
+        raise SwapRefused("other_kind")
+    if not model.offered:
+        raise SwapRefused("not_offered")
+    replicas = list(slot.replicas.filter(goal=Goal.SERVE).order_by("server__name", "number"))
+    if not replicas:
+        raise SwapRefused("no_replicas")
+    if any(len(replica.gpus) != model.gpus_needed for replica in replicas):
+        raise SwapRefused("gpus_differ")
+    return replicas
+
+
+def approve(*, swap: Swap, actor: Any) -> None:
+    """By another admin than the one who planned it, unless the community has one admin only."""
+    if settings.SWAP_SECOND_ADMIN and swap.proposed_by_id == actor.pk:
+        raise SwapRefused("second_admin")
+    _change(
+        swap,
+        {"state": SwapState.PLANNED},
+        {
+            "state": SwapState.APPROVED,
+            "approved_by": actor,
+            "approved_at": timezone.now(),
+            "start_at": swap.start_at or timezone.now(),
+        },
+    )
+    _note(swap, "approved", actor)
+    wake_fleet()
+
+
+def start_now(*, swap: Swap, actor: Any) -> None:
+    """An approved one that waits for its time doesn't wait any longer."""
+    _change(swap, {"state": SwapState.APPROVED}, {"start_at": timezone.now()})
+    _note(swap, "start_now", actor)
+    wake_fleet()
+
+
+def cancel(*, swap: Swap, actor: Any) -> None:
+    """Before it has begun. A message that is on its way starts nothing: the row decides."""
+    _change(
+        swap,
+        {"state__in": (SwapState.PLANNED, SwapState.APPROVED)},
+        {"state": SwapState.CANCELLED, "finished_at": timezone.now()},
+    )
+    _note(swap, "cancelled", actor)
+
+
+def pause(*, swap: Swap, actor: Any) -> None:
+    """The replica under way is finished; the next one is not begun."""
+    _change(swap, {"state": SwapState.RUNNING, "paused_at": None}, {"paused_at": timezone.now()})
+    _note(swap, "paused", actor)
+
+
+def resume(*, swap: Swap, actor: Any) -> None:
+    _change(swap, {"state": SwapState.RUNNING, "paused_at__isnull": False}, {"paused_at": None})
+    _note(swap, "resumed", actor)
+    wake_fleet()
+
+
+def abort(*, swap: Swap, actor: Any) -> None:
+    """Everything that was changed goes back to the old model."""
+    _change(
+        swap,
+        {"state": SwapState.RUNNING, "abort_asked": False},
+        {"abort_asked": True, "paused_at": None},
+    )
+    _note(swap, "abort_asked", actor)
+    wake_fleet()
+
+
+def retry(*, swap: Swap, actor: Any) -> Swap:
+    """A new swap with the same choices; it has to be approved like any other."""
+    if swap.state not in (SwapState.FAILED, SwapState.ABORTED, SwapState.CANCELLED):
+        raise SwapRefused("not_now")
+    return plan(
+        slot=swap.slot,
+        model=swap.to_model,
+        actor=actor,
+        reason=swap.reason,
+        drain_seconds=swap.drain_seconds,
+        at_deadline=swap.at_deadline,
+        watch_seconds=swap.watch_seconds,
+        retry_of=swap,
+    )
+
+
+def _change(swap: Swap, expected: dict[str, Any], values: dict[str, Any]) -> None:
+    if not Swap.objects.filter(pk=swap.pk, **expected).update(**values):
+        raise SwapRefused("not_now")
+    swap.refresh_from_db()
+
+
+def _note(swap: Swap, what: str, actor: Any) -> None:
+    FleetEvent.objects.create(swap=swap, what=what, actor=actor)
