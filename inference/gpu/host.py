@@ -14,8 +14,9 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 DEVICES = re.compile(r"nvidia|none|simulated:[0-9]{1,2}x[0-9]{1,8}", re.ASCII)
 IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._/:@-]{0,254}", re.ASCII)
 # What engines inherit: where things are and which language. No broker, no keys.
+# NAN_STACK: the mark by which the local stack finds what belongs to it.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
-             "CUDA_HOME", "HF_HOME", "VIRTUAL_ENV")  # fmt: skip
+             "CUDA_HOME", "HF_HOME", "VIRTUAL_ENV", "NAN_STACK", "NAN_PART")  # fmt: skip
 
 
 class HostError(Exception):
@@ -38,6 +39,8 @@ class Host:
     engine_key: str = field(repr=False)
     hub_token: str = field(repr=False)
     inherited: Mapping[str, str] = field(repr=False)
+    simulator: Mapping[str, str]
+    """SIM_ variables of the host, for simulated engines."""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> Self:
@@ -67,6 +70,7 @@ class Host:
             engine_key=_given(env, "ENGINE_API_KEY"),
             hub_token=env.get("HF_TOKEN", ""),
             inherited={name: env[name] for name in INHERITED if name in env},
+            simulator=_simulator(env),
         )
 
     def answers_on(self, host: str) -> bool:
@@ -76,6 +80,15 @@ class Host:
     @property
     def secrets(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.engine_key, self.hub_token)))
+
+
+def _simulator(env: Mapping[str, str]) -> dict[str, str]:
+    found = {name: value for name, value in env.items() if name.startswith("SIM_")}
+    devices = env.get("NAN_GPU_DEVICES", "")
+    if devices.startswith("simulated:"):
+        found.setdefault("SIM_GPU_DIR", f"{env['NAN_GPU_STATE']}/gpus")
+        found.setdefault("SIM_GPU_TOTAL_MIB", devices.rpartition("x")[2])
+    return found
 
 
 def _given(env: Mapping[str, str], name: str) -> str:

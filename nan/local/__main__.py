@@ -102,7 +102,10 @@ def run(options: argparse.Namespace) -> int:
                 stack, private, seconds=time.monotonic() - began
             ),
         )
-        return asyncio.run(supervisor.run())
+        code = asyncio.run(supervisor.run())
+        # Engines outlive the worker that started them; here they end with everything else.
+        state.end_strays(state_dir)
+        return code
 
 
 def _summary(names: list[str]) -> str:

@@ -1,6 +1,9 @@
 """One answer to *where is it and with which secret*: from the environment, else embedded."""
 
+import hashlib
 import os
+import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +21,14 @@ POOL_SIZE: Mapping[str, int] = {
     "web": WEB_THREADS,
     "worker-default": 4,
     "worker-gateway": 8,
-    "worker-fleet": 2,
+    "worker-fleet": 6,
     "beat": 1,
     "manage": 2,  # migrations and a developer's shell
 }
 GATEWAY_POOL_SIZE = 10
+# "/admin.sock" and HAProxy's temporary suffix have to fit into 107 bytes as well.
+LONGEST_SOCKET_FOLDER = 80
+BAD_IN_HAPROXY = re.compile(r"[\s\"'\\#{}]")
 # Superuser connections are kept apart by Postgres; the rest is for psql and for a test run.
 SPARE_CONNECTIONS = 25
 MAX_CONNECTIONS = (
@@ -131,12 +137,13 @@ class Stack:
         return self._set("LITELLM_SALT_KEY") or self.secrets["litellm_salt_key"]
 
     @property
-    def embeds_engine(self) -> bool:
-        return not self._set("ENGINE_URL")
-
-    @property
-    def engine_url(self) -> str:
-        return self._set("ENGINE_URL") or f"http://{HOST}:{self.ports['engine']}"
+    def edge_dir(self) -> Path:
+        """HAProxy takes no socket path of 100 characters or more, and in its file no blanks."""
+        folder = self.state_dir / "edge"
+        if len(str(folder)) <= LONGEST_SOCKET_FOLDER and not BAD_IN_HAPROXY.search(str(folder)):
+            return folder
+        digest = hashlib.sha256(str(self.state_dir).encode()).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"nan-edge-{os.getuid()}-{digest}"
 
     @property
     def engine_api_key(self) -> str:

@@ -1,4 +1,8 @@
-"""The engine behind the gateway: the simulator, or with ENGINE=vllm real vLLM on the CPU."""
+"""This machine as a GPU server: its worker, which starts the engines, and what is to run first.
+
+Engines are simulated unless ENGINE=vllm asks for real vLLM on the CPU. ENGINE=none starts no
+worker here: then GPU servers join from elsewhere (/staff/servers/).
+"""
 
 import sys
 from functools import partial
@@ -8,88 +12,92 @@ from . import environment, ready
 from .config import HOST, ROOT, Stack
 from .part import Part
 
-SIMULATED_MODEL = "nan-sim-35b"
-SIMULATED_CONTEXT = 131_072
-VLLM_CONTEXT = 8_192  # what a small model holds on a CPU
-LONGEST_ANSWER = 32_768
+PYTHON = sys.executable
+KINDS = ("simulator", "vllm", "none")
+SERVER = "local"
+SEATS = "50"
 VLLM_HOME = ROOT / ".nan" / "engine"
+# Two cards of 96 GB: what the models of the local catalogue were chosen for.
+DEVICES = {"simulator": "simulated:2x98304", "vllm": "none"}
+PORTS = ("engine", "engine2", "engine3")
 
 
 class EngineError(Exception):
     """The engine that was asked for isn't there; the text names the remedy."""
 
 
-def engine(stack: Stack) -> Part:
-    model = _model(stack)
-    port = stack.ports["engine"]
-    vllm = _kind(stack) == "vllm"
+def kind(stack: Stack) -> str:
+    found = stack.environ.get("ENGINE") or "simulator"
+    if found not in KINDS:
+        raise EngineError(
+            f"ENGINE={found} is unknown. Use ENGINE=simulator or ENGINE=vllm, or ENGINE=none to "
+            "start none here."
+        )
+    if found == "vllm" and not (VLLM_HOME / "bin" / "vllm").exists():
+        raise EngineError(
+            f"ENGINE=vllm needs vLLM in {VLLM_HOME}, which is not installed. Install it with "
+            "`python3 deploy/engine/install.py --target .nan/engine`, or run with the simulator "
+            "(leave ENGINE unset)."
+        )
+    return found
+
+
+def gpu_worker(stack: Stack) -> Part:
+    """As on any GPU server: no database, no page; only the broker and the engines' key."""
+    note = stack.state_dir / "run" / "worker-gpu.ready"
+    queue = f"gpu.{SERVER}"
     return Part(
-        name="engine",
+        name="worker-gpu",
         argv=[
-            *(_vllm() if vllm else [sys.executable, "-m", "inference.simulator"]),
-            *(model, "--served-model-name", _name(model), _public(stack)),
-            *("--host", HOST, "--port", str(port), "--max-model-len", str(_context(stack))),
-            *("--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"),
-            *("--reasoning-parser", "qwen3", "--shutdown-timeout", "5"),
+            *(PYTHON, "-m", "celery", "-A", "nan", "worker", "-Q", queue),
+            *("-P", "threads", "-c", "2", "-n", f"{queue}@%h", "-l", "WARNING"),
+            *("-I", "nan.local.announce", "--without-mingle", "--without-gossip"),
         ],
-        # Both read the key from here: an argument would be visible to everyone on the machine.
-        env={**environment.inherited(stack), "VLLM_API_KEY": stack.engine_api_key},
-        ready=partial(ready.http, f"{stack.engine_url}/health"),
-        ready_seconds=240 if vllm else 30,
+        env={**_host(stack), "NAN_READY_FILE": str(note)},
+        after=("valkey",),
+        prepare=partial(_fresh, note),
+        ready=partial(ready.written, note),
         stop_seconds=15,
         cwd=ROOT,
-        port=port,
-        url=stack.engine_url,
     )
 
 
-def gateway_model(stack: Stack) -> dict[str, object]:
-    """The engine as the gateway's configuration wants it: through the pool, by both names."""
-    engine_name = _name(_model(stack))
-    context = _context(stack)
+def _host(stack: Stack) -> dict[str, str]:
+    chosen = kind(stack)
     return {
-        "names": list(dict.fromkeys([_public(stack), engine_name])),
-        "engine_name": engine_name,
-        "api_base": f"http://{HOST}:{stack.ports['pool']}/chat/v1",
-        "max_input_tokens": context,
-        "max_output_tokens": min(context, LONGEST_ANSWER),
-        "api_key_env": "ENGINE_API_KEY",
+        **environment.inherited(stack),
+        "DJANGO_SETTINGS_MODULE": "nan.settings",
+        "NAN_ROLE": "gpu",
+        "NAN_STATE_DIR": str(stack.state_dir),
+        "REDIS_URL": stack.redis_url,
+        "ENGINE_API_KEY": stack.engine_api_key,
+        "NAN_GPU_NAME": SERVER,
+        "NAN_GPU_ADDRESS": HOST,
+        "NAN_GPU_STATE": str(stack.state_dir / "engines"),
+        "NAN_GPU_DRIVER": "process",
+        "NAN_GPU_DEVICES": stack.environ.get("NAN_GPU_DEVICES") or DEVICES[chosen],
+        "NAN_ENGINE_KIND": chosen,
+        "NAN_ENGINE_HOME": str(VLLM_HOME),
+        "HF_HOME": stack.environ.get("HF_HOME") or str(stack.state_dir / "models"),
     }
 
 
-def _kind(stack: Stack) -> str:
-    kind = stack.environ.get("ENGINE") or "simulator"
-    if kind not in {"simulator", "vllm"}:
-        raise EngineError(f"ENGINE={kind} is unknown. Use ENGINE=simulator or ENGINE=vllm.")
-    return kind
+def _fresh(note: Path) -> None:
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.unlink(missing_ok=True)
 
 
-def _vllm() -> list[str]:
-    program = VLLM_HOME / "bin" / "vllm"
-    if not program.exists():
-        raise EngineError(
-            f"ENGINE=vllm needs vLLM in {VLLM_HOME}, which is not installed. Install it there, "
-            "or run with the simulator (leave ENGINE unset)."
-        )
-    return [str(program), "serve"]
-
-
-def _model(stack: Stack) -> str:
-    if model := stack.environ.get("ENGINE_MODEL"):
-        return model
-    if _kind(stack) == "vllm" and stack.embeds_engine:
-        raise EngineError("ENGINE=vllm needs ENGINE_MODEL: a model's folder or repository.")
-    return SIMULATED_MODEL
-
-
-def _name(model: str) -> str:
-    return Path(model).name
-
-
-def _public(stack: Stack) -> str:
-    return stack.environ.get("PUBLIC_MODEL") or "nan"
-
-
-def _context(stack: Stack) -> int:
-    default = SIMULATED_CONTEXT if _kind(stack) == "simulator" else VLLM_CONTEXT
-    return int(stack.environ.get("ENGINE_MAX_MODEL_LEN") or default)
+def first_fleet(stack: Stack) -> Part:
+    """The server, a catalogue, slots and replicas at the first start; then, at every start, waits
+    until models answer. What an admin has changed since stays."""
+    ports = [str(stack.ports[name]) for name in PORTS]
+    names = ("worker-fleet", "worker-gateway", "worker-gpu", "edge", "gateway", "beat", "migrate")
+    arguments = ["--server", SERVER, "--seats", SEATS, "--engine", kind(stack), "--ports", *ports]
+    return Part(
+        name="first-fleet",
+        argv=[PYTHON, "manage.py", "first_fleet", *arguments, "--wait", "120"],
+        env=environment.app(stack),
+        after=names,
+        job=True,
+        cwd=ROOT,
+    )

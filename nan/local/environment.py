@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from .config import POOL_SIZE, Stack
+from .config import HOST, POOL_SIZE, Stack
 
 # Taken out of what we inherit; parts that need one of them get it by name below.
 SECRET = (
@@ -48,11 +48,29 @@ def app_settings(stack: Stack, *, part: str = "manage") -> dict[str, str]:
         "NAN_STATE_DIR": str(stack.state_dir),
         "MAIL_DIR": stack.environ.get("MAIL_DIR") or str(stack.state_dir / "mail"),
         "PUBLIC_MODEL": stack.environ.get("PUBLIC_MODEL") or "nan",
+        "POOL_DIR": str(stack.edge_dir),
+        "POOL_URL": f"http://{HOST}:{stack.ports['pool']}",
+        # One admin is enough on one's own machine.
+        "SWAP_SECOND_ADMIN": stack.environ.get("SWAP_SECOND_ADMIN") or "0",
     }
 
 
 def app(stack: Stack, *, part: str = "manage") -> dict[str, str]:
     return {**inherited(stack), **app_settings(stack, part=part)}
+
+
+def web(stack: Stack) -> dict[str, str]:
+    """A server that joins gets these from a page, against its one-time token."""
+    return {
+        **app(stack, part="web"),
+        "GPU_REDIS_URL": stack.environ.get("GPU_REDIS_URL") or stack.redis_url,
+        "ENGINE_API_KEY": stack.engine_api_key,
+    }
+
+
+def fleet_worker(stack: Stack) -> dict[str, str]:
+    """The one that proves engines before members reach them, with the engines' key."""
+    return {**app(stack, part="worker-fleet"), "ENGINE_API_KEY": stack.engine_api_key}
 
 
 def gateway_worker(stack: Stack) -> dict[str, str]:

@@ -1,13 +1,8 @@
 """What runs: every part of the product as a Part, built from a Stack."""
 
-import hashlib
-import json
-import os
-import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,9 +16,6 @@ from .part import Part
 PYTHON = sys.executable
 GATEWAY_SOURCE = ROOT / "deploy" / "gateway"
 GATEWAY_HOME = ROOT / ".nan" / "gateway"
-# "/admin.sock" and HAProxy's temporary suffix have to fit into 107 bytes as well.
-LONGEST_SOCKET_FOLDER = 80
-LOCAL_SEATS = "50"
 
 
 def all_parts(stack: Stack) -> list[Part]:
@@ -32,16 +24,16 @@ def all_parts(stack: Stack) -> list[Part]:
         (stack.embeds_postgres, database),
         (stack.embeds_valkey, queue),
         (stack.embeds_gateway, gateway),
-        (stack.embeds_engine, engines.engine),
+        (engines.kind(stack) != "none", engines.gpu_worker),
     )
     always = (migrate, static_files, web, edge, beat)
     workers = (
         worker(stack, "default", threads=4, env=environment.app(stack, part="worker-default")),
         worker(stack, "gateway", threads=8, env=environment.gateway_worker(stack)),
-        worker(stack, "fleet", threads=2, env=environment.app(stack, part="worker-fleet")),
+        worker(stack, "fleet", threads=6, env=environment.fleet_worker(stack)),
     )
     chosen = [build(stack) for wanted, build in optional if wanted]
-    firsts = (first_admin(stack), first_server(stack))
+    firsts = (first_admin(stack), engines.first_fleet(stack))
     return [*chosen, *(build(stack) for build in always), *workers, *firsts]
 
 
@@ -103,11 +95,11 @@ def gateway(stack: Stack) -> Part:
 
 
 def _configure_gateway(stack: Stack, target: Path) -> None:
-    models = json.dumps([engines.gateway_model(stack)])
+    """Without models: the gateway worker publishes those that the fleet serves."""
     script = [PYTHON, str(GATEWAY_SOURCE / "config.py")]
     subprocess.run(
         [*script, "--models", "-", "--output", str(target)],
-        input=models,
+        input="[]",
         text=True,
         check=True,
         env=environment.bare(stack),
@@ -118,7 +110,7 @@ def edge(stack: Stack) -> Part:
     """HAProxy in front of it all; last to start, so first to stop."""
     bind = {name: f"{HOST}:{stack.ports[name]}" for name in ("site", "api", "pool", "ops", "web")}
     settings = haproxy.EdgeSettings(
-        run_dir=_edge_folder(stack.state_dir),
+        run_dir=stack.edge_dir,
         site_url=stack.site_url,
         api_url=stack.api_url,
         site_bind=bind["site"],
@@ -127,7 +119,6 @@ def edge(stack: Stack) -> Part:
         ops_bind=bind["ops"],
         web=bind["web"],
         gateway=_address(stack.gateway_url),
-        engine=_address(stack.engine_url),
     )
     return Part(
         name="edge",
@@ -140,15 +131,6 @@ def edge(stack: Stack) -> Part:
         port=stack.ports["site"],
         url=stack.site_url,
     )
-
-
-def _edge_folder(state_dir: Path) -> Path:
-    """HAProxy takes no socket path of 100 characters or more, and in its file no blanks."""
-    folder = state_dir / "edge"
-    if len(str(folder)) <= LONGEST_SOCKET_FOLDER and not re.search(r"[\s\"'\\#{}]", str(folder)):
-        return folder
-    digest = hashlib.sha256(str(state_dir).encode()).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"nan-edge-{os.getuid()}-{digest}"
 
 
 def _address(url: str) -> str:
@@ -166,12 +148,6 @@ def static_files(stack: Stack) -> Part:
 
 def first_admin(stack: Stack) -> Part:
     return _manage(stack, "first-admin", "first_admin", after=("migrate",), private_output=True)
-
-
-def first_server(stack: Stack) -> Part:
-    """This machine, with seats, so that people can be let in."""
-    arguments = ("servers", "add", "local", "--seats", LOCAL_SEATS, "--first")
-    return _manage(stack, "first-server", *arguments, after=("migrate",))
 
 
 def _manage(
@@ -206,7 +182,7 @@ def web(stack: Stack) -> Part:
             *("--forwarder-headers", ""),
             *("--worker-tmp-dir", _memory_dir()),
         ],
-        env=environment.app(stack, part="web"),
+        env=environment.web(stack),
         after=("migrate", "static-files", "valkey"),
         ready=partial(ready.http, f"http://{HOST}:{port}/readyz"),
         cwd=ROOT,

@@ -14,6 +14,8 @@ USUAL: Mapping[str, int] = {
     "api": 8080,
     "pool": 8090,
     "engine": 8100,
+    "engine2": 8101,
+    "engine3": 8102,
     "gateway": 4000,
     "ops": 8404,
     "postgres": 5543,
