@@ -47,6 +47,13 @@ WORDS = {
         _("The gateway refused to make this key. Please try again; if it persists, tell an admin."),
         _("The gateway answered 4xx to a creation. Do the limits and routes make sense to it?"),
     ),
+    "name_taken": Words(
+        TRY_AGAIN,
+        _(
+            "Somebody else's entry in the gateway's model list has this name: of its configuration"
+            " file, or made by hand. Remove it, and ours follows by itself."
+        ),
+    ),
     "lost": Words(
         _(
             "The gateway no longer has this key, so it stopped working. Nothing else was lost:"

@@ -5,7 +5,11 @@ from typing import NamedTuple
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from inference.names.shown import Shown, shown
+
 PLACEHOLDER = "YOUR_KEY"
+LONGEST_ANSWER = 8192
+"""What Claude Code is told to ask for at most; its own default leaves little of the context."""
 
 
 class Example(NamedTuple):
@@ -15,9 +19,16 @@ class Example(NamedTuple):
     code: str
 
 
-def filled(key: str) -> list[Example]:
-    """With this key, the gateway's address and the stable model name."""
-    values = {"KEY": key, "URL": settings.API_URL, "MODEL": settings.PUBLIC_MODEL}
+def filled(key: str, model: Shown | None = None) -> list[Example]:
+    """With this key, the gateway's address, the slot's name and what its model can take."""
+    model = model or shown()
+    values = {
+        "KEY": key,
+        "URL": settings.API_URL,
+        "MODEL": model.name,
+        "OUTPUT": str(min(LONGEST_ANSWER, model.output or LONGEST_ANSWER)),
+        "LIMIT": _limit(model),
+    }
     return [
         Example("curl", _("curl, OpenAI's dialect"), "", _fill(CURL_CHAT, values)),
         Example("curl-messages", _("curl, Anthropic's dialect"), "", _fill(CURL_MESSAGES, values)),
@@ -36,6 +47,13 @@ def filled(key: str) -> list[Example]:
         Example("openai", _("Python, package openai"), "", _fill(OPENAI, values)),
         Example("anthropic", _("Python, package anthropic"), "", _fill(ANTHROPIC, values)),
     ]
+
+
+def _limit(model: Shown) -> str:
+    """For opencode, which otherwise doesn't know when to shorten a conversation."""
+    if not model.context:
+        return ""
+    return f', "limit": {{"context": {model.context}, "output": {model.output}}}'
 
 
 def _fill(text: str, values: dict[str, str]) -> str:
@@ -67,7 +85,7 @@ OPENCODE = """
       "npm": "@ai-sdk/openai-compatible",
       "name": "NaN",
       "options": {"baseURL": "<URL>/v1", "apiKey": "<KEY>"},
-      "models": {"<MODEL>": {"name": "NaN"}}
+      "models": {"<MODEL>": {"name": "NaN"<LIMIT>}}
     }
   },
   "model": "nan/<MODEL>"
@@ -82,7 +100,7 @@ export ANTHROPIC_MODEL=<MODEL>
 export ANTHROPIC_DEFAULT_OPUS_MODEL=<MODEL>
 export ANTHROPIC_DEFAULT_SONNET_MODEL=<MODEL>
 export ANTHROPIC_DEFAULT_HAIKU_MODEL=<MODEL>
-export CLAUDE_CODE_MAX_OUTPUT_TOKENS=8192
+export CLAUDE_CODE_MAX_OUTPUT_TOKENS=<OUTPUT>
 export CLAUDE_CODE_ATTRIBUTION_HEADER=0
 export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
 claude

@@ -1,14 +1,14 @@
-"""What Prometheus may know of keys: counts from rows, no person and no key in a label."""
+"""What Prometheus may know of keys and names: counts from rows, no person and no key in a label."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import REGISTRY, Collector
 
-from inference.models import Key, KeyHolder, KeyState, Reconciliation
+from inference.models import Key, KeyHolder, KeyState, PublicName, Reconciliation
 
 
 class KeyCollector(Collector):
@@ -22,6 +22,7 @@ class KeyCollector(Collector):
         yield _keys()
         yield from _waiting()
         yield from _drift()
+        yield from _names()
 
 
 def register() -> None:
@@ -72,3 +73,28 @@ def _drift() -> Iterator[Metric]:
         "When our rows and the gateway were last compared.",
         value=last.at.timestamp(),
     )
+
+
+def _names() -> Iterator[Metric]:
+    """Beyond a minute, any drift is a fault: the gateway is told of a change within 15 seconds."""
+    live, unknown = Q(retired_at=None), Q(confirmed="")
+    counted = PublicName.objects.aggregate(
+        live=Count("pk", filter=live & Q(retire_at=None)),
+        leaving=Count("pk", filter=live & Q(retire_at__isnull=False)),
+        retired=Count("pk", filter=~live),
+        missing=Count("pk", filter=live & unknown & Q(slot__model__isnull=False)),
+        lingering=Count("pk", filter=~live & ~unknown),
+        failing=Count("pk", filter=~Q(error_code="")),
+    )
+    names = GaugeMetricFamily("nan_names", "Names of models by state.", labels=["state"])
+    drift = GaugeMetricFamily(
+        "nan_name_drift",
+        "Names that the gateway lacks, still has, or could not be told of.",
+        labels=["kind"],
+    )
+    for state in ("live", "leaving", "retired"):
+        names.add_metric([state], counted[state])
+    for kind in ("missing", "lingering", "failing"):
+        drift.add_metric([kind], counted[kind])
+    yield names
+    yield drift

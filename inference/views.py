@@ -23,6 +23,7 @@ from inference import examples, keys, reveal
 from inference.errors import words
 from inference.key_page import KeyPage
 from inference.models import Key
+from inference.names.shown import shown
 from nan.access import member_required
 
 COOKIE = "key_reveal"
@@ -33,9 +34,11 @@ COOKIE = "key_reveal"
 @member_required
 def key_page(request: HttpRequest) -> HttpResponse:
     page = KeyPage.of(request.user)
+    model = shown()
     context = {
         "page": page,
-        "examples": examples.filled(examples.PLACEHOLDER),
+        "model": model,
+        "examples": examples.filled(examples.PLACEHOLDER, model),
         "placeholder": examples.PLACEHOLDER,
     }
     response = render(request, "inference/key.html", context)
@@ -147,9 +150,9 @@ def key_reveal(request: HttpRequest) -> HttpResponse:
     if value is None:
         return render(request, "inference/key_elsewhere.html", {"page": page, "gone": True})
     Key.objects.filter(pk=page.current.pk).update(revealed_at=timezone.now())
-    response = render(
-        request, "inference/key_reveal.html", {"key": value, "examples": examples.filled(value)}
-    )
+    model = shown()
+    context = {"key": value, "model": model, "examples": examples.filled(value, model)}
+    response = render(request, "inference/key_reveal.html", context)
     response.delete_cookie(COOKIE, path=reverse("key"), samesite="Lax")
     return response
 

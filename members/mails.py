@@ -6,7 +6,7 @@ says what makes two requests the same mail; Postgres keeps one row for each.
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from allauth.account.models import EmailAddress
@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone, translation
 
+from inference.models import PublicName
 from members.models import Decision, Mail, Membership, User
 from nan.celery import enqueue
 
@@ -190,6 +191,32 @@ def suspended(user: User, *, event: int, reason: str) -> None:
 
 def reinstated(user: User, *, event: int) -> None:
     _put([_row(Kind.REINSTATED, user=user, dedupe=f"reinstated:{event}")])
+
+
+def rotation_done(users: list[User], name: PublicName, due_at: datetime, apart: timedelta) -> None:
+    """Another model has taken the place of the one that `name` stands for."""
+    _put(_about_name(Kind.ROTATION_DONE, users, name, due_at, apart))
+
+
+def name_retires(users: list[User], name: PublicName, due_at: datetime, apart: timedelta) -> None:
+    """Its last day is near."""
+    _put(_about_name(Kind.NAME_RETIRES, users, name, due_at, apart))
+
+
+def _about_name(
+    kind: str, users: list[User], name: PublicName, due_at: datetime, apart: timedelta
+) -> Iterator[Mail]:
+    """`apart` is the time from one mail to the next; the last day tells two rotations apart."""
+    last_day = name.retire_at.isoformat() if name.retire_at else ""
+    for number, user in enumerate(users):
+        yield _row(
+            kind,
+            user=user,
+            dedupe=f"{kind}:{name.pk}:{last_day}:{user.pk}",
+            due_at=due_at + number * apart,
+            name=name.pk,
+            last_day=last_day,
+        )
 
 
 def cancel(*, users: Iterable[int], kinds: Iterable[str]) -> int:

@@ -22,6 +22,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone, translation
 
+from inference.models import PublicName
+from inference.names.changes import changes
 from members.models import Decision, Mail
 
 log = structlog.get_logger(__name__)
@@ -98,6 +100,26 @@ def _reason(mail: Mail) -> dict[str, Any]:
     return {"reason": mail.params.get("reason", ""), "link": _link("home")}
 
 
+def _name(mail: Mail) -> dict[str, Any]:
+    """Not if the model came back or went for good meanwhile, or the reader is no member now."""
+    names = PublicName.objects.live().exclude(slot__model=None)
+    name = names.select_related("slot__model", "model").filter(pk=mail.params["name"]).first()
+    if name is None or name.retire_at is None or name.model is None or name.slot.model is None:
+        raise Obsolete
+    if name.retire_at.isoformat() != mail.params["last_day"] or not (
+        mail.user and mail.user.is_member
+    ):
+        raise Obsolete
+    return {
+        "name": name,
+        "slot": name.slot,
+        "old": name.model,
+        "new": name.slot.model,
+        "changes": changes(name.model, name.slot.model),
+        "link": _link("key"),
+    }
+
+
 def _security(mail: Mail) -> dict[str, Any]:
     return {"what": mail.params["what"], "link": _link("account_reset_password")}
 
@@ -114,6 +136,8 @@ CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
     Mail.Kind.QUESTION: _decided,
     Mail.Kind.SUSPENDED: _reason,
     Mail.Kind.REINSTATED: _reason,
+    Mail.Kind.ROTATION_DONE: _name,
+    Mail.Kind.NAME_RETIRES: _name,
 }
 
 

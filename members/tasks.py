@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from members import membership, outbox
+from members import membership, outbox, rotations
 from members.models import Mail
 
 
@@ -20,3 +20,8 @@ def send_due_mails() -> None:
     membership.erase_left()
     outbox.send_due()
     outbox.forget_old()
+
+
+@shared_task
+def tell_rotations() -> None:
+    rotations.tell()

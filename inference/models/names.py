@@ -42,8 +42,9 @@ class PublicNameQuerySet(models.QuerySet["PublicName"]):
 
 
 class PublicName(models.Model):
-    """A name that the gateway answers to: a slot's own, for good, or a model's, until 14 days
-    after the model has left (RETIRED_NAME_DAYS). Every live name of a slot reaches whatever the slot serves.
+    """A name that the gateway answers to: a slot's own, for good, or a model's, until some days
+    (RETIRED_NAME_DAYS) after the model has left. Every live name of a slot reaches whatever the
+    slot serves.
 
     `confirmed` says what the gateway was last known to have (a digest; empty: nothing).
     """

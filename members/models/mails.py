@@ -51,6 +51,8 @@ class Mail(models.Model):
         QUESTION = "question", _("we have a question")
         SUSPENDED = "suspended", _("suspended")
         REINSTATED = "reinstated", _("reinstated")
+        ROTATION_DONE = "rotation_done", _("another model")
+        NAME_RETIRES = "name_retires", _("a model's name is retired")
 
     ERRORS: ClassVar[dict[str, Any]] = {
         "unreachable": _("The mail server could not be reached."),

@@ -1,0 +1,2 @@
+"""What members may call as `model`: how names come and go (life.py), and how the gateway learns of
+it (publish.py)."""
