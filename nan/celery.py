@@ -11,6 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nan.settings")
 app = Celery("nan")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.autodiscover_tasks(["inference.gpu"])
 
 
 def enqueue(task: Task[Any, Any], *args: Any) -> None:

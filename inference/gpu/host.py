@@ -36,6 +36,8 @@ class Host:
     hf_home: Path
     image: str
     """Container image with vllm, by digest: driver `compose` only."""
+    hub_url: str
+    """HF_ENDPOINT: a mirror of the hub; empty for the hub itself."""
     engine_key: str = field(repr=False)
     hub_token: str = field(repr=False)
     inherited: Mapping[str, str] = field(repr=False)
@@ -68,6 +70,7 @@ class Host:
             hf_home=_folder(env, "HF_HOME"),
             image=_like(env, "NAN_ENGINE_IMAGE", IMAGE) if driver == "compose" else "",
             engine_key=_given(env, "ENGINE_API_KEY"),
+            hub_url=env.get("HF_ENDPOINT", ""),
             hub_token=env.get("HF_TOKEN", ""),
             inherited={name: env[name] for name in INHERITED if name in env},
             simulator=_simulator(env),

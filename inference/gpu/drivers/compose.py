@@ -19,6 +19,11 @@ LABEL = "net.nan.engine"
 # `docker compose up` of an image that is there takes seconds.
 UP_SECONDS = 60
 LOG_LINES = 400
+# Say where things are outside; the GPUs come in by number, and are numbered from 0 inside.
+OF_THE_HOST = frozenset((
+    "PATH", "HOME", "USER", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TMPDIR", "CUDA_HOME",
+    "VLLM_CACHE_ROOT", "CUDA_VISIBLE_DEVICES",
+))  # fmt: skip
 
 
 class ComposeDriver:
@@ -113,9 +118,10 @@ def compose_file(*, host: Host, record: Record, launch: Launch, marker: str) -> 
     https://github.com/compose-spec/compose-spec/blob/main/spec.md
     """
     environment: dict[str, str | None] = {
-        name: _literal(value) for name, value in launch.environment.items() if name not in
-        ("PATH", "HOME", "USER", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TMPDIR", "CUDA_VISIBLE_DEVICES")
-    }  # fmt: skip
+        name: _literal(value)
+        for name, value in launch.environment.items()
+        if name not in OF_THE_HOST
+    }
     service: dict[str, Any] = {
         "image": host.image,
         "container_name": container(record),
