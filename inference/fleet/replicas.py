@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from inference.fleet.errors import FleetRefused
 from inference.fleet.goals import set_goal
@@ -22,6 +23,8 @@ from inference.models import (
 )
 from inference.models.fleet import PLACES
 from inference.names import life
+from inference.tasks import gateway_publish_names
+from nan.celery import enqueue
 
 
 def add(*, slot: Slot, server: Server, gpus: list[int], port: int, actor: Any) -> Replica:
@@ -63,10 +66,21 @@ def put_in_service(*, replica: Replica, actor: Any, model: CatalogModel | None =
             raise FleetRefused("other_model")
         _check_room(locked, chosen)
         if locked.slot.model is None:
-            life.open_slot(slot=locked.slot, model=chosen)
+            _open(locked.slot, chosen)
         set_goal(locked, chosen)
         _note(locked, "put_in", actor)
     wake_fleet()
+
+
+def _open(slot: Slot, model: CatalogModel) -> None:
+    """Its first model; members may call both names as soon as the gateway has them."""
+    slot.model, slot.model_since = model, timezone.now()
+    slot.save(update_fields=["model", "model_since"])
+    try:
+        life.claim_slot_name(slot)
+    except life.NameTaken:
+        raise FleetRefused("name_of_other_slot") from None
+    enqueue(gateway_publish_names)
 
 
 def _check_room(replica: Replica, model: CatalogModel) -> None:

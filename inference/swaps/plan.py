@@ -24,6 +24,7 @@ from inference.models import (
     SwapReplica,
     SwapState,
 )
+from inference.names import life
 
 
 class SwapRefused(FleetRefused):
@@ -64,9 +65,12 @@ def plan(
                 SwapReplica(swap=swap, replica=replica, server_id=replica.server_id, position=n)
                 for n, replica in enumerate(replicas, start=1)
             )
+            life.begin(slot=slot, model=model)
             _note(swap, "planned", actor)
     except IntegrityError:
         raise SwapRefused("slot_busy") from None
+    except life.NameTaken:
+        raise SwapRefused("name_of_other_slot") from None
     return swap
 
 

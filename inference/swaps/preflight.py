@@ -6,6 +6,7 @@ from typing import Any
 from inference.fleet import specs, tell
 from inference.gpu.spec import SpecError
 from inference.models import Swap, SwapReplica
+from inference.swaps import outlook
 
 LONGEST = timedelta(seconds=180)
 """Of a server that reports: vLLM takes 15 s to read its flags on a slow machine."""
@@ -21,7 +22,7 @@ def look(swap: Swap, part: SwapReplica, now: datetime) -> str:
         part.save(update_fields=["request", "asked_at"])
     answer = part.server.report.get("preflights", {}).get(part.request)
     if answer and answer["state"] == "done":
-        _store(part, answer["checks"])
+        _store(part, [*answer["checks"], *_capacity(swap, part)])
     elif part.asked_at and now - part.asked_at > LONGEST:
         _store(part, [_failed("server", "preflight_timeout")])
     else:
@@ -39,6 +40,15 @@ def _ask(swap: Swap, part: SwapReplica) -> None:
         _store(part, [_failed("catalogue", "spec_refused", str(error))])
         return
     tell.preflight(part.server, part.request, spec)
+
+
+def _capacity(swap: Swap, part: SwapReplica) -> list[dict[str, Any]]:
+    """By the estimate, or by what an engine has measured: does it fit, and does it carry enough?"""
+    found = outlook.of_swap(swap)
+    fits = {fit.replica.pk: fit for fit in found.fits}
+    code = (fits[part.replica_id].code if part.replica_id in fits else "") or found.code
+    carried = "" if found.concurrent is None else f"{found.concurrent:.1f}"
+    return [{"name": "capacity", "ok": not code, "code": code, "detail": carried}]
 
 
 def _store(part: SwapReplica, checks: list[dict[str, Any]]) -> None:

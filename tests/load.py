@@ -1,0 +1,137 @@
+"""Steady traffic of members: some stream, one calls plainly, and each remembers every end."""
+
+import json
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+ENDS = {
+    "/v1/chat/completions": "[DONE]",
+    "/v1/messages": "message_stop",
+    "/v1/responses": "response.completed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """`end`: `whole`, or what went wrong with it. Times by `time.monotonic()`."""
+
+    route: str
+    stream: bool
+    sent: float
+    first: float
+    ended: float
+    status: int
+    end: str
+    detail: str = ""
+
+    @property
+    def well(self) -> bool:
+        return self.status == 200 and self.end == "whole"
+
+
+@dataclass
+class Load:
+    """`streams` clients that stream one answer after another, and one that calls plainly.
+
+    Routes go round: chat, messages, responses. An answer has `tokens` words, which at the
+    simulator's pace take `tokens / 400` seconds.
+    """
+
+    base: str
+    key: str
+    model: str = "nan"
+    streams: int = 4
+    tokens: int = 400
+    pause: float = 0.05
+    calls: list[Call] = field(default_factory=list)
+    _end: threading.Event = field(default_factory=threading.Event, repr=False)
+    _threads: list[threading.Thread] = field(default_factory=list, repr=False)
+
+    def __enter__(self) -> "Load":
+        for number in range(self.streams + 1):
+            thread = threading.Thread(target=self._run, args=(number,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    @property
+    def bad(self) -> list[Call]:
+        return [call for call in list(self.calls) if not call.well]
+
+    def since(self, moment: float) -> list[Call]:
+        return [call for call in list(self.calls) if call.sent >= moment]
+
+    def summary(self) -> dict[str, int]:
+        return dict(Counter(f"{call.status} {call.end}" for call in list(self.calls)))
+
+    def _run(self, number: int) -> None:
+        routes = list(ENDS)
+        turn = number
+        with httpx.Client(base_url=self.base, timeout=httpx.Timeout(120, connect=10)) as client:
+            while not self._end.wait(self.pause):
+                route = routes[turn % len(routes)]
+                turn += 1
+                self.calls.append(self._call(client, route, stream=number < self.streams))
+
+    def _call(self, client: httpx.Client, route: str, *, stream: bool) -> Call:
+        sent = time.monotonic()
+        heard: dict[str, Any] = {"status": 0, "first": 0.0}
+        try:
+            end, detail = self._ask(client, route, stream, heard)
+        except httpx.HTTPError as error:
+            end, detail = type(error).__name__, str(error)[:200]
+        return Call(
+            route=route,
+            stream=stream,
+            sent=sent,
+            first=(heard["first"] or time.monotonic()) - sent,
+            ended=time.monotonic(),
+            status=heard["status"],
+            end=end,
+            detail=detail,
+        )
+
+    def _ask(
+        self, client: httpx.Client, route: str, stream: bool, heard: dict[str, Any]
+    ) -> tuple[str, str]:
+        body = _body(route, self.model, self.tokens, stream=stream)
+        headers = {"Authorization": f"Bearer {self.key}"}
+        with client.stream("POST", route, json=body, headers=headers) as answer:
+            heard["status"] = answer.status_code
+            text = ""
+            for piece in answer.iter_text():
+                heard["first"] = heard["first"] or time.monotonic()
+                text += piece
+        if answer.status_code != 200:
+            return "refused", text[:300]
+        return _how_it_ended(route, text, stream=stream)
+
+
+def _body(route: str, model: str, tokens: int, *, stream: bool) -> dict[str, Any]:
+    text = f"[sim:tokens={tokens}] count"
+    if route == "/v1/responses":
+        return {"model": model, "input": text, "stream": stream}
+    messages = [{"role": "user", "content": text}]
+    return {"model": model, "max_tokens": 4 * tokens, "stream": stream, "messages": messages}
+
+
+def _how_it_ended(route: str, text: str, *, stream: bool) -> tuple[str, str]:
+    if not stream:
+        try:
+            json.loads(text)
+        except ValueError:
+            return "unreadable", text[-200:]
+        return "whole", ""
+    if "event: error" in text or '{"error"' in text:
+        return "error event", text[-300:]
+    return ("whole", "") if ENDS[route] in text else ("cut", text[-200:])
