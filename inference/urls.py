@@ -1,4 +1,4 @@
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from inference import views
 
@@ -11,4 +11,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("key/pause", views.key_pause, name="key_pause"),
     path("key/resume", views.key_resume, name="key_resume"),
     path("key/revoke", views.key_revoke, name="key_revoke"),
+    path("staff/", include("inference.staff.urls")),
 ]

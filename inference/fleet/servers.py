@@ -45,13 +45,12 @@ def join(*, token: str, address: str) -> dict[str, str]:
     """
     waiting = Server.objects.filter(join_digest=_digest(token), join_until__gt=timezone.now())
     server = waiting.first()
-    if not settings.GPU_REDIS_URL:
+    if not (settings.GPU_REDIS_URL and settings.ENGINE_API_KEY):
         raise FleetRefused("no_redis_for_servers")
     if server is None or not waiting.filter(pk=server.pk).update(join_digest=""):
         raise FleetRefused("token_unknown")
     note_server(server, "token_used", detail=address)
     return {
-        "NAN_ROLE": "gpu",
         "NAN_GPU_NAME": server.name,
         "NAN_GPU_ADDRESS": address,
         "REDIS_URL": settings.GPU_REDIS_URL,

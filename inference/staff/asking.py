@@ -8,16 +8,13 @@ from django.http import HttpRequest
 
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import words
-from inference.swaps.errors import SwapRefused
-
-Refused = (FleetRefused, SwapRefused)
 
 
 def attempt(request: HttpRequest, action: Callable[[], Any], done: str) -> bool:
     """Says what came of it; False if it was refused."""
     try:
         action()
-    except Refused as refusal:
+    except FleetRefused as refusal:
         messages.error(request, str(words(refusal.code)))
         return False
     messages.success(request, done)

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from inference.models import CatalogModel, Server
 from inference.staff.model_form import FLAGS, ModelForm, read_config
-from inference.staff.model_page import fits_of, places_of
+from inference.staff.model_page import rows
 from nan.access import staff_required
 
 
@@ -20,7 +20,7 @@ from nan.access import staff_required
 @staff_required
 def index(request: HttpRequest) -> HttpResponse:
     models = list(CatalogModel.objects.prefetch_related("slots"))
-    context = {"rows": fits_of(models, list(Server.objects.filter(active=True)))}
+    context = {"rows": rows(models, list(Server.objects.filter(active=True)))}
     return render(request, "staff/fleet/models.html", context)
 
 
@@ -29,9 +29,12 @@ def index(request: HttpRequest) -> HttpResponse:
 @staff_required
 def detail(request: HttpRequest, name: str) -> HttpResponse:
     model = get_object_or_404(CatalogModel, name=name)
-    servers = list(Server.objects.all())
-    row = fits_of([model], servers)[0]
-    context = {"model": model, "row": row, "places": places_of(model, servers)}
+    context = {
+        "model": model,
+        "row": rows([model], list(Server.objects.all()))[0],
+        "replicas": model.replicas.select_related("server", "slot"),
+        "slots": model.slots.all(),
+    }
     return render(request, "staff/fleet/model.html", context)
 
 
@@ -87,7 +90,7 @@ def _show(
     status: int = 200,
 ) -> HttpResponse:
     if read:  # not asked to be saved yet: what is still missing is no fault
-        form._errors = form.error_class()  # type: ignore[assignment,attr-defined]
+        form._errors = form.error_class()  # type: ignore[attr-defined]
     context = {"form": form, "model": model, "flags": FLAGS}
     return render(request, "staff/fleet/model_form.html", context, status=status)
 

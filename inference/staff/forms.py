@@ -39,7 +39,9 @@ class InviteForm(forms.Form):
         """Inviting one again that never reported makes a new token."""
         name = str(self.cleaned_data["name"])
         if name in TAKEN:
-            raise forms.ValidationError(_("This word is an address of these pages. Choose another."))
+            raise forms.ValidationError(
+                _("This word is an address of these pages. Choose another.")
+            )
         if Server.objects.filter(name=name, reported_at__isnull=False).exists():
             raise forms.ValidationError(_("There is a server of this name already."))
         return name

@@ -1,22 +1,24 @@
 """Where a new GPU host calls: its one-time token against the settings of its worker.
 
-For a program, so it has neither session nor form token; the token is the only proof, and
-`inference.fleet.servers.join` spends it.
+For a program (`inference.gpu.join` says what is sent and answered), so it has neither session nor
+form token; the token is the only proof, and `inference.fleet.servers.join` spends it.
 """
 
+import ipaddress
 import json
 import time
-from typing import Any
 
 from allauth.account.adapter import get_adapter
 from django.core.cache import cache
 from django.http import HttpRequest, JsonResponse
+from django.utils import translation
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from inference.fleet import servers
 from inference.fleet.errors import FleetRefused
+from inference.fleet.words import words
 
 PER_MINUTE = 10
 """Attempts from one address."""
@@ -28,28 +30,32 @@ BIGGEST = 64 * 1024
 @never_cache
 def join(request: HttpRequest) -> JsonResponse:
     if _too_many(request):
-        return JsonResponse({"error": "too_many"}, status=429, headers={"Retry-After": "60"})
-    said = _read(request)
-    if said is None:
-        return JsonResponse({"error": "unreadable"}, status=400)
+        return _refused("too_many", status=429)
     try:
-        return JsonResponse(servers.join(**said))
+        token, address = _read(request)
+        return JsonResponse({"settings": servers.join(token=token, address=address)})
     except FleetRefused as refusal:
-        return JsonResponse({"error": refusal.code}, status=403)
+        return _refused(refusal.code)
 
 
-def _read(request: HttpRequest) -> dict[str, Any] | None:
-    if len(request.body) > BIGGEST:
-        return None
+def _refused(code: str, status: int = 403) -> JsonResponse:
+    """In English, as everything that programs print."""
+    with translation.override("en"):
+        return JsonResponse({"error": code, "text": str(words(code))}, status=status)
+
+
+def _read(request: HttpRequest) -> tuple[str, str]:
+    """Token and address. What else is sent, the worker reports again by itself."""
     try:
-        said = json.loads(request.body)
-    except ValueError:
-        return None
-    token = said.get("token") if isinstance(said, dict) else None
-    facts = said.get("facts", {}) if isinstance(said, dict) else None
-    if not (isinstance(token, str) and isinstance(facts, dict) and "\0" not in token):
-        return None
-    return {"token": token, "facts": facts}
+        said = json.loads(request.body if len(request.body) <= BIGGEST else b"")
+        token, address = said["token"], ipaddress.ip_address(said["address"])
+    except (ValueError, KeyError, TypeError):
+        raise FleetRefused("unreadable") from None
+    if not isinstance(token, str):
+        raise FleetRefused("unreadable")
+    if not (address.is_private or address.is_loopback) or address.is_unspecified:
+        raise FleetRefused("address_refused")
+    return token, str(address)
 
 
 def _too_many(request: HttpRequest) -> bool:

@@ -84,7 +84,9 @@ class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
         if name in TAKEN:
-            raise forms.ValidationError(_("This word is an address of these pages. Choose another."))
+            raise forms.ValidationError(
+                _("This word is an address of these pages. Choose another.")
+            )
         return name
 
     def clean_config(self) -> dict[str, Any]:
@@ -96,7 +98,9 @@ class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_flags(self) -> dict[str, Any]:
         """Each that is wrong is named, with what it may be."""
         flags = _record(self.cleaned_data["flags"])
-        wrong = [problem for name, value in flags.items() if (problem := _flag_problem(name, value))]
+        wrong = [
+            problem for name, value in flags.items() if (problem := _flag_problem(name, value))
+        ]
         if wrong:
             raise forms.ValidationError(wrong)
         return flags

@@ -70,7 +70,8 @@ class ServerView:
 
     @property
     def disk_free_mib(self) -> int | None:
-        return self.server.report.get("disk_free_mib")
+        found = self.server.report.get("disk_free_mib")
+        return int(found) if isinstance(found, int | float) else None
 
     @property
     def fetches(self) -> list[Fetch]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -23,6 +24,7 @@ from inference.staff.server_page import ServerView, fetchable, open_alerts, view
 from nan.access import staff_required
 
 EVENTS = 30
+EXAMPLE_ADDRESS = "10.8.0.7"
 
 
 @require_safe
@@ -48,7 +50,8 @@ def add(request: HttpRequest) -> HttpResponse:
     except FleetRefused as refusal:
         form.add_error(None, str(words(refusal.code)))
         return render(request, "staff/fleet/server_add.html", {"form": form}, status=422)
-    context = {"server": server, "token": token}
+    command = f"python3 -m inference.gpu join {settings.SITE_URL} --address {EXAMPLE_ADDRESS}"
+    context = {"server": server, "token": token, "command": command, "address": EXAMPLE_ADDRESS}
     return render(request, "staff/fleet/server_invited.html", context)
 
 

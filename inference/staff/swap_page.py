@@ -39,7 +39,8 @@ class Step:
     state: str
     model: CatalogModel | None
     seconds: float | None
-    """None: it has not begun."""
+    """None: it has no length (it serves, it is off)."""
+    begun: bool
     is_now: bool
     code: str
     """Why it ended badly; empty if it did not."""
@@ -77,6 +78,18 @@ class PartView:
     @property
     def draining(self) -> bool:
         return self.is_mine and self.replica.state == ReplicaState.DRAINING
+
+    @property
+    def watched(self) -> float | None:
+        """Seconds since it serves the new model under the swap's eye; None: not now."""
+        if self.part.state != SwapReplica.State.WATCHED:
+            return None
+        return (timezone.now() - self.part.state_since).total_seconds()
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """The smoke test of its last engine in this swap."""
+        return list(self.replica.checks) if self.part.state != SwapReplica.State.WAITING else []
 
     @property
     def refused(self) -> list[dict[str, Any]]:
@@ -142,12 +155,12 @@ class SwapPage:
             own = swap.proposed_by_id == person.pk and settings.SWAP_SECOND_ADMIN
             return ["cancel"] if own else ["approve", "cancel"]
         if swap.state == SwapState.APPROVED:
-            return ["cancel"]
+            later = swap.start_at is not None and swap.start_at > self.now
+            return ["start", "cancel"] if later else ["cancel"]
         if swap.state == SwapState.RUNNING and not swap.abort_asked:
             return ["resume" if swap.paused_at else "pause", "abort"]
-        if swap.state == SwapState.RETURNING:
-            return ["resume"] if swap.paused_at else []
-        return ["retry"] if swap.state in (SwapState.FAILED, SwapState.ABORTED) else []
+        again = (SwapState.FAILED, SwapState.ABORTED, SwapState.CANCELLED)
+        return ["retry"] if swap.state in again else []
 
     @property
     def needs_another(self) -> bool:
@@ -186,12 +199,13 @@ def _step(swap: Swap, event: FleetEvent, following: FleetEvent | None, now: date
     """An engine that failed is told by the next event: it is stopped, for a reason."""
     end = following.at if following else now
     is_now = following is None and swap.is_active and event.what in MOVING
-    over = following is not None or is_now
+    timed = event.what in MOVING and (following is not None or is_now)
     failed = following is not None and following.what == ReplicaState.STOPPING
     return Step(
         state=event.what,
         model=event.model,
-        seconds=(end - event.at).total_seconds() if over else 0.0,
+        seconds=(end - event.at).total_seconds() if timed else None,
+        begun=True,
         is_now=is_now,
         code=following.detail if failed and following else "",
     )
@@ -205,5 +219,6 @@ def _ahead(swap: Swap, part: SwapReplica, taken: Sequence[FleetEvent]) -> list[S
         return []
     at = WAY.index(ReplicaState(taken[-1].what)) + 1 if taken and taken[-1].what in WAY else 0
     return [
-        Step(state=state, model=None, seconds=None, is_now=False, code="") for state in WAY[at:]
+        Step(state=state, model=None, seconds=None, begun=False, is_now=False, code="")
+        for state in WAY[at:]
     ]

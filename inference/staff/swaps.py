@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -19,8 +20,8 @@ from inference.staff import live
 from inference.staff.swap_forms import ChoiceForm, PlanForm
 from inference.staff.swap_page import SwapPage, whole
 from inference.swaps import plan as swaps
-from inference.swaps.errors import SwapRefused
 from inference.swaps.outlook import outlook
+from inference.swaps.plan import SwapRefused
 from nan.access import staff_required
 from nan.unreadable import number
 
@@ -58,28 +59,27 @@ def new(request: HttpRequest) -> HttpResponse:
     return _preview(request, slot, model, form)
 
 
-def _preview(
-    request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanForm
-) -> HttpResponse:
+def _preview(request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanForm) -> HttpResponse:
+    seen, now = outlook(slot=slot, model=model), timezone.now()
     context = {
         "slot": slot,
         "model": model,
         "form": form,
-        "outlook": outlook(slot=slot, model=model),
+        "outlook": seen,
+        "order": sorted(seen.fits, key=lambda fit: (fit.replica.server.name, fit.replica.number)),
+        "silent": [fit.replica.server for fit in seen.fits if fit.replica.server.silent(now)],
         "open": slot.swaps.open().first(),
     }
     status = 422 if form.errors else 200
     return render(request, "staff/fleet/swap_preview.html", context, status=status)
 
 
-def _propose(
-    request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanForm
-) -> HttpResponse:
+def _propose(request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanForm) -> HttpResponse:
     """A second click finds what the first has planned."""
     try:
         swap = swaps.plan(slot=slot, model=model, actor=request.user, **form.choice)
     except SwapRefused as refusal:
-        mine = slot.swaps.open().filter(to_model=model, proposed_by=request.user).first()
+        mine = slot.swaps.open().filter(to_model=model, proposed_by_id=request.user.pk).first()
         if mine:
             return redirect("staff_swap", mine.pk)
         form.add_error(None, str(words(refusal.code)))
@@ -109,7 +109,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @live.signed_out_refreshes
 @staff_required
-def now(request: HttpRequest, pk: int) -> HttpResponse:
+def swap_now(request: HttpRequest, pk: int) -> HttpResponse:
     page = SwapPage.of(get_object_or_404(whole(), pk=pk))
     parts = _parts(request, page)
     return live.answer(request, parts, address=_address(pk), moving=page.moving)
@@ -172,7 +172,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         again = swaps.retry(swap=swap, actor=request.user)
     except SwapRefused as refusal:
-        mine = Swap.objects.open().filter(retry_of=swap, proposed_by=request.user).first()
+        mine = Swap.objects.open().filter(retry_of=swap, proposed_by_id=request.user.pk).first()
         if mine is None:
             messages.error(request, str(words(refusal.code)))
             return redirect("staff_swap", pk)
@@ -188,6 +188,11 @@ def _approved(swap: Swap, person: Any) -> bool:
 
 ACTIONS: dict[str, tuple[Callable[..., object], Any, Callable[[Swap, Any], bool]]] = {
     "approve": (swaps.approve, gettext_lazy("Approved."), _approved),
+    "start": (
+        swaps.start_now,
+        gettext_lazy("It starts now."),
+        lambda swap, _person: swap.started_at is not None,
+    ),
     "cancel": (
         swaps.cancel,
         gettext_lazy("Cancelled. Nothing was changed."),

@@ -33,7 +33,7 @@ urlpatterns = [
     path("swaps/", swaps.index, name="staff_swaps"),
     path("swaps/new/", swaps.new, name="staff_swap_new"),
     path("swaps/<int:pk>/", swaps.detail, name="staff_swap"),
-    path("swaps/<int:pk>/now", swaps.now, name="staff_swap_now"),
+    path("swaps/<int:pk>/now", swaps.swap_now, name="staff_swap_now"),
     path("swaps/<int:pk>/retry/", swaps.retry, name="staff_swap_retry"),
     path("swaps/<int:pk>/<slug:action>/", swaps.act, name="staff_swap_act"),
 ]

@@ -2,17 +2,34 @@
 
 import json
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.utils import formats, timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext_lazy
 
 from inference.fleet import words as catalogue
-from inference.models import ReplicaState, SwapReplica, SwapState
+from inference.models import FleetEvent, ReplicaState, SwapReplica, SwapState
+from inference.staff import events, model_form
+from inference.staff.live import Part
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
 
 register = template.Library()
 MIB_PER_GIB = 1024
+STEPS: "dict[str, StrPromise]" = {
+    "preflight": pgettext_lazy("step", "Checks before the start"),
+    "drain": pgettext_lazy("step", "Drain"),
+    "stop": pgettext_lazy("step", "Stop"),
+    "start": pgettext_lazy("step", "Start"),
+    "smoke": pgettext_lazy("step", "Smoke test"),
+    "serve": pgettext_lazy("step", "Joining the pool"),
+    "watch": pgettext_lazy("step", "Watching"),
+}
+CAPABILITIES = dict(model_form.CAPABILITIES)
 TONES = {
     ReplicaState.SERVING: "good",
     ReplicaState.FAILED: "bad",
@@ -33,6 +50,7 @@ SWAP_TONES = {
     SwapReplica.State.WATCHED: "wait",
     SwapReplica.State.RESTORED: "good",
     SwapReplica.State.DOWN: "bad",
+    SwapReplica.State.KEPT: "bad",
 }
 
 
@@ -86,3 +104,29 @@ def swap_tone(state: str) -> str:
 @register.filter
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+@register.filter
+def happened(event: FleetEvent) -> str:
+    return events.happened(event)
+
+
+@register.filter
+def remark(event: FleetEvent) -> str:
+    return events.remark(event)
+
+
+@register.filter
+def step(name: str) -> str:
+    return str(STEPS.get(name, name))
+
+
+@register.filter
+def capability(name: str) -> str:
+    return str(CAPABILITIES.get(name, name))
+
+
+@register.filter
+def item(parts: dict[str, Part], name: str) -> SafeString:
+    """What a part of a page says."""
+    return parts[name].html
