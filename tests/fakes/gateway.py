@@ -1,4 +1,4 @@
-"""LiteLLM's key API on a loopback port, with bad manners on demand.
+"""LiteLLM's admin API on a loopback port, with bad manners on demand.
 
 Held to the real one by tests/inference/test_gateway_contract.py. `manners` are used up one per call
 of the path they name: `fake.misbehave("/key/generate", Manner.ACT_THEN_DROP)`.
@@ -18,6 +18,8 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
+
+from tests.fakes.gateway_models import FakeModels
 
 MASTER_KEY = "sk-master-of-the-fake-gateway-0123456789"
 
@@ -48,6 +50,7 @@ class FakeGateway:
     race_seconds: float = 0.0
     seconds_per_call: float = 0.0
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
+    models: FakeModels = field(default_factory=FakeModels)
     calls: list[Call] = field(default_factory=list)
     used: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     peaks: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -223,6 +226,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer({})
 
+    def do_PATCH(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         self._answer(json.loads(self.rfile.read(length) or b"{}"))
@@ -271,7 +277,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return fake.list(query)
             case "/user/daily/activity":
                 return fake.activity(query)
-        return _error(404, "Not Found")
+        return fake.models.answer(self.command, path, body)
 
     def _send(self, status: int, body: Any) -> None:
         content = b"<html>" if body is None else json.dumps(body).encode()

@@ -1,0 +1,146 @@
+"""An engine that answers well but for one bad manner, which the simulator does not have.
+
+Streams are written chunk by chunk on a raw socket, so that they can be slow, halved or disordered.
+"""
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.fakes.raw_http import Connection, RawServer, Request
+
+NAME = "nan"
+USAGE = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": NAME}
+METRICS = """\
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="nan"} 0.0
+# TYPE vllm:spec_decode_num_draft_tokens counter
+vllm:spec_decode_num_draft_tokens_total{engine="0",model_name="nan"} DRAFTED
+# TYPE vllm:spec_decode_num_accepted_tokens counter
+vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="nan"} ACCEPTED
+"""
+Event = tuple[str, dict[str, Any]]
+
+
+def chat_chunks() -> list[dict[str, Any]]:
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {**HEAD, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    return [
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"content": "Hello"}),
+        chunk({"content": " there."}),
+        chunk({}, "stop"),
+        {**HEAD, "choices": [], "usage": USAGE},
+    ]
+
+
+def message_events() -> list[Event]:
+    text, thought = {"type": "text", "text": ""}, {"type": "thinking", "thinking": ""}
+    thinking = {"type": "thinking_delta", "thinking": "A greeting."}
+    found = [
+        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 9}}},
+        {"type": "content_block_start", "index": 0, "content_block": thought},
+        {"type": "content_block_delta", "index": 0, "delta": thinking},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": text},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 1},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 3},
+        },
+        {"type": "message_stop"},
+    ]
+    return [(str(event["type"]), event) for event in found]
+
+
+def chat_answer(**message: Any) -> dict[str, Any]:
+    told = {"role": "assistant", "content": "Hello there.", **message}
+    choice = {"index": 0, "message": told, "finish_reason": "stop"}
+    return {"id": "c", "object": "chat.completion", "model": NAME, "choices": [choice],
+            "usage": USAGE}  # fmt: skip
+
+
+class Manners:
+    """What is answered on each route. A test changes one of them."""
+
+    def __init__(self) -> None:
+        self.chat: dict[str, Any] | bytes = chat_answer()
+        self.status = 200
+        self.chunks = chat_chunks()
+        self.messages = message_events()
+        self.done = True
+        """A stream ends with `[DONE]` and the last chunk of its body."""
+        self.cut = False
+        """The connection is closed in the middle of a body that was announced as longer."""
+        self.before: dict[int, float] = {}
+        """Seconds of silence before the chunk of that number."""
+        self.drip = 0.0
+        """Seconds between single bytes of a plain answer; 0: at once."""
+        self.drafted, self.accepted = 0, 0
+        self.accepted_each = 0
+        self.models = [NAME]
+
+
+@contextmanager
+def engine_with(change: Callable[[Manners], None]) -> Iterator[str]:
+    """The URL of an engine with one manner changed."""
+    manners = Manners()
+    change(manners)
+    with RawServer(lambda request, connection: _serve(manners, request, connection)) as server:
+        yield f"http://{server.address}"
+
+
+def _serve(manners: Manners, request: Request, connection: Connection) -> None:
+    if request.target == "/v1/models":
+        cards = [{"id": name, "max_model_len": 4096} for name in manners.models]
+        connection.answer(200, {"object": "list", "data": cards})
+    elif request.target == "/metrics":
+        text = METRICS.replace("DRAFTED", str(manners.drafted))
+        connection.answer(200, text.replace("ACCEPTED", str(manners.accepted)).encode())
+    elif json.loads(request.body).get("stream"):
+        _stream(manners, request, connection)
+    else:
+        manners.drafted += 12
+        manners.accepted += manners.accepted_each
+        _plain(manners, connection)
+
+
+def _plain(manners: Manners, connection: Connection) -> None:
+    body = manners.chat if isinstance(manners.chat, bytes) else json.dumps(manners.chat).encode()
+    if manners.cut:
+        connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n" + body[:9])
+        connection.socket.shutdown(socket.SHUT_RDWR)
+        return
+    if not manners.drip:
+        connection.answer(manners.status, body)
+        return
+    connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body))
+    for byte in body:
+        time.sleep(manners.drip)
+        connection.send(bytes([byte]))
+
+
+def _stream(manners: Manners, request: Request, connection: Connection) -> None:
+    connection.send(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    if request.target == "/v1/messages":
+        lines = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in manners.messages]
+    else:
+        lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in manners.chunks]
+    for number, line in enumerate(lines):
+        time.sleep(manners.before.get(number, 0))
+        connection.chunk(line.encode())
+    if manners.cut:
+        connection.socket.shutdown(socket.SHUT_RDWR)
+        return
+    if manners.done:
+        connection.chunk(b"data: [DONE]\n\n")
+    connection.send(b"0\r\n\r\n")

@@ -1,0 +1,94 @@
+"""A slot that serves a model, and others that could take its place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from django.db import transaction
+
+from inference.models import CatalogModel, Kind, PublicName, Slot, Swap, SwapState
+from inference.names import life
+
+
+def model(name: str, **fields: object) -> CatalogModel:
+    values = {"title": name.title(), "context_length": 100_000, "max_output": 30_000, **fields}
+    repo = f"org/{name}"
+    return CatalogModel.objects.create(
+        name=name, repo=repo, revision="a" * 40, licence="MIT", weights_mib=1, **values
+    )
+
+
+@dataclass
+class Fleet:
+    """The swap engine's part of it."""
+
+    slot: Slot
+
+    def begin(self, new: CatalogModel) -> Swap:
+        assert self.slot.model is not None
+        life.begin(slot=self.slot, model=new)
+        return Swap.objects.create(
+            slot=self.slot, from_model=self.slot.model, to_model=new, state=SwapState.RUNNING
+        )
+
+    def finish(self, swap: Swap) -> None:
+        with transaction.atomic():
+            swap.state = SwapState.DONE
+            swap.save()
+            self.slot.model = swap.to_model
+            self.slot.save()
+            life.finish(slot=self.slot, old=swap.from_model, new=swap.to_model)
+
+    def go_back(self, swap: Swap) -> None:
+        with transaction.atomic():
+            swap.state = SwapState.FAILED
+            swap.save()
+            life.give_back(slot=self.slot, old=swap.from_model, new=swap.to_model)
+
+    def swap(self, new: CatalogModel) -> None:
+        self.finish(self.begin(new))
+
+
+@pytest.fixture
+def old(db: None) -> CatalogModel:
+    return model("old-one", capabilities=["tools", "vision"])
+
+
+@pytest.fixture
+def new(db: None) -> CatalogModel:
+    return model(
+        "new-one", context_length=50_000, max_output=60_000, capabilities=["tools", "reasoning"]
+    )
+
+
+@pytest.fixture
+def slot(old: CatalogModel) -> Slot:
+    return Slot.objects.create(name="nan", title="Chat", number=1, model=old)
+
+
+@pytest.fixture
+def fleet(slot: Slot) -> Fleet:
+    life.claim_slot_name(slot)
+    return Fleet(slot)
+
+
+@pytest.fixture
+def embedding(db: None) -> Slot:
+    small = model("small-embed", kind=Kind.EMBEDDING, context_length=8_000)
+    return Slot.objects.create(
+        name="embed", title="Embeddings", number=2, kind=Kind.EMBEDDING, model=small
+    )
+
+
+@pytest.fixture
+def states() -> Callable[[], dict[str, str]]:
+    def read() -> dict[str, str]:
+        return {row.name: state(row) for row in PublicName.objects.all()}
+
+    return read
+
+
+def state(row: PublicName) -> str:
+    if row.retired_at:
+        return "retired"
+    return "leaving" if row.retire_at else "live"
