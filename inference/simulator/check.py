@@ -1,8 +1,9 @@
 """Would this command line start? `deploy/engine/check.py` asks the same of real vLLM.
 
 Reads `{"argv": [...], "model_path": "…"}` on stdin, prints a list of
-`{"name": "flags|parsers|template|context", "ok": …, "code": "…", "detail": "…"}`. A command line
-that can't be read at all leaves only `flags`.
+`{"name": "flags|parsers|template|context", "ok": …, "code": "…", "detail": "…"}`. Where the
+command line can't be read, that is the only verdict; where the model's files are missing, a verdict
+`weights` stands in for those that need them.
 """
 
 import contextlib
@@ -28,14 +29,16 @@ def verdicts(argv: Sequence[str], model_path: str | None) -> list[dict[str, Any]
     if options is None:
         return [_verdict("flags", code=_code(refusal), detail=refusal)]
     model = Model.of(options, os.environ)
-    if model_path and model.folder is None:
-        model = Model(names=model.names, folder=Path(model_path))
+    if model_path:
+        model = model.at(Path(model_path))
     settings = Settings.from_environ(os.environ, model.names, context=model.context)
     if text := refused_flag(argv, settings):
         return [_verdict("flags", code="flag_refused", detail=text)]
     found = list(problems(options, settings, model))
     if text := templates.broken(options, settings, model):
         found.append(Problem(check="template", code="template_bad", text=text))
+    if any(problem.check == "weights" for problem in found):
+        return [_first(name, found) for name in ("flags", "parsers", "weights")]
     return [_first(name, found) for name in CHECKS]
 
 

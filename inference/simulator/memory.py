@@ -13,7 +13,8 @@ from pathlib import Path
 from inference.simulator.faults import ProcessFault
 from inference.simulator.settings import Settings
 
-_KEEPER = 'cat >/dev/null; rm -f -- "$@"'
+_KEEPER = 'exec 3<&0; (cat <&3 >/dev/null; rm -f -- "$@") & '
+"""In the background, so that it is nobody's child."""
 
 
 def take(settings: Settings) -> int | None:
@@ -27,7 +28,7 @@ def take(settings: Settings) -> int | None:
     if not files or ProcessFault.KEEP_MEMORY in settings.faults:
         return None
     read_end, write_end = os.pipe()
-    subprocess.Popen(  # noqa: S603  # our own script, and file names as its arguments
+    subprocess.run(  # noqa: S603  # our own script, and file names as its arguments
         ["/bin/sh", "-c", _KEEPER, "gpu-memory-keeper", *map(str, files)],
         stdin=read_end,
         stdout=subprocess.DEVNULL,
@@ -35,6 +36,7 @@ def take(settings: Settings) -> int | None:
         env={"PATH": os.defpath},
         cwd="/",
         start_new_session=True,
+        check=True,
     )
     os.close(read_end)
     return write_end

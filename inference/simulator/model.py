@@ -43,6 +43,11 @@ class Model:
         folder = hub.find(hub.hub_folder(environ), options.model, options.revision or "main")
         return cls(names=names, folder=folder, missing=None if folder else _NOT_CACHED)
 
+    def at(self, folder: Path) -> "Model":
+        """The same, with its files where the caller found them."""
+        missing = None if folder.is_dir() else _NO_FOLDER.format(folder)
+        return Model(names=self.names, folder=None if missing else folder, missing=missing)
+
     @property
     def context(self) -> int | None:
         """The length that the configuration allows, where there is one."""

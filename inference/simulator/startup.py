@@ -79,7 +79,7 @@ def _parser_problems(options: Options) -> Iterator[Problem]:
     tool, reasoning = options.tool_parser, options.reasoning_parser
     if options.auto_tools and not tool:
         text = "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser"
-        yield Problem(check="flags", code="flag_refused", text=text)
+        yield Problem(check="flags", code="flag_value", text=text)
     elif options.auto_tools and tool not in TOOL_PARSERS:
         known = ",".join(sorted(TOOL_PARSERS))
         text = f"KeyError: invalid tool call parser: {tool} (chose from {{ {known} }})"

@@ -22,13 +22,16 @@ def missing_file(options: Options) -> str | None:
 
 
 def broken(options: Options, settings: Settings, model: Model) -> str | None:
-    """What is wrong with it; vLLM finds out when the model is loaded. No Jinja here: only tags that are never closed are found."""
+    """What is wrong with it; vLLM finds out when the model is loaded.
+
+    There is no Jinja here: only tags that are never closed are found.
+    """
     if ProcessFault.BAD_TEMPLATE in settings.faults:
         return "jinja2.exceptions.TemplateSyntaxError: Encountered unknown tag 'simulated'."
     template = _text(options) or model.chat_template() or ""
     for opens, closes in _PAIRS:
         if template.count(opens) > template.count(closes):
-            return f"jinja2.exceptions.TemplateSyntaxError: unexpected end of template: {opens!r} is not closed."
+            return f"jinja2.exceptions.TemplateSyntaxError: unexpected end, {opens!r} is open."
     return None
 
 

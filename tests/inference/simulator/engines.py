@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def spawn(*arguments: str, port: int | None = None, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "inference.simulator", "example/model"]
+def spawn(
+    *arguments: str, port: int | None = None, model: str = "example/model", **environment: str
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "inference.simulator", model]
     where = ["--host", "127.0.0.1", "--port", str(port or free_port())]
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("SIM_", "VLLM_"))
@@ -45,6 +47,7 @@ def spawn(*arguments: str, port: int | None = None, **environment: str) -> subpr
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
 
 
@@ -53,7 +56,7 @@ def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
     try:
         _, err = process.communicate(timeout=10)
     finally:
-        process.kill()
+        kill_group(process)
     return process.returncode, err
 
 
@@ -102,8 +105,10 @@ def eventually(condition: Callable[[], bool], *, seconds: float = 2) -> None:
 
 
 @contextmanager
-def running(*arguments: str, **environment: str) -> Iterator[RunningEngine]:
-    port = free_port()
+def running(
+    *arguments: str, port: int | None = None, **environment: str
+) -> Iterator[RunningEngine]:
+    port = port or free_port()
     process = spawn(*NAMES, *arguments, port=port, **environment)
     engine = RunningEngine(process, port)
     try:
@@ -111,8 +116,14 @@ def running(*arguments: str, **environment: str) -> Iterator[RunningEngine]:
         yield engine
     finally:
         engine.http.close()
-        process.kill()
+        kill_group(process)
         process.communicate()
+
+
+def kill_group(process: subprocess.Popen[str]) -> None:
+    """With a core that may have outlived it: that holds the pipes that are read to the end."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def data_of(response: httpx.Response) -> list[Any]:
