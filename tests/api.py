@@ -1,10 +1,12 @@
 """A client program: calls the API with a key, from outside. And the gateway's admin API."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import httpx
@@ -170,12 +172,40 @@ def count_by(values: Iterable[int]) -> dict[int, int]:
     return found
 
 
+def _add(one: Any, other: Any) -> Any:
+    """Numbers are added up, in mappings by their names; anything else is taken from the first."""
+    if isinstance(one, dict):
+        empty = {name: _nothing(value) for name, value in {**one, **other}.items()}
+        return {name: _add({**empty, **one}[name], {**empty, **other}[name]) for name in empty}
+    return one + other if isinstance(one, int) else one
+
+
+def _nothing(like: Any) -> Any:
+    return {} if isinstance(like, dict) else 0 if isinstance(like, int) else like
+
+
 @dataclass
 class EngineCounts:
-    """What the simulated engine has seen; see /_sim/requests."""
+    """What the simulated engines have seen; see /_sim/requests."""
 
     stack: Stack
 
+    def ports(self) -> list[int]:
+        """Of the replicas of the chat slot that run."""
+        code = (
+            "from inference.models import Replica; print([r.port for r in "
+            "Replica.objects.filter(slot__number=1).exclude(instance='')])"
+        )
+        return list(json.loads(self.stack.python(code)))
+
+    @cached_property
+    def _ports(self) -> list[int]:
+        return self.ports()
+
     def read(self) -> dict[str, Any]:
-        answer = httpx.get(f"{self.stack.url('engine')}/_sim/requests", timeout=10)
-        return dict(answer.json())
+        """All replicas together."""
+        found = [
+            httpx.get(f"http://127.0.0.1:{port}/_sim/requests", timeout=10).json()
+            for port in self._ports
+        ]
+        return dict(reduce(_add, found))

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from inference.fleet import alerts, lease, sight, wake, watching
 from inference.fleet.change import ReplicaChanged
-from inference.fleet.machine import advance
+from inference.fleet.machine import Sight, advance
 from inference.models import Replica, ReplicaState, Swap
 from inference.swaps import run as swaps
 
@@ -66,7 +66,7 @@ def _moves(replica: Replica) -> bool:
     return replica.state != ReplicaState.FAILED
 
 
-def _advance(replica: Replica, found: sight.Sight) -> None:
+def _advance(replica: Replica, found: Sight) -> None:
     before = replica.state
     try:
         advance(replica, found)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from inference.smoke.words import WORDS as SMOKE_WORDS
@@ -82,9 +83,9 @@ STATES = {
     "swap_failed": _("A swap failed; the old model serves again where nothing else is said."),
     "not_restored": _("A replica was left on the new model: it is the only one that serves."),
 }
-WORDS: "dict[str, StrPromise]" = {**REFUSALS, **CAUSES, **STATES, **SMOKE_WORDS}
+WORDS: "dict[str, StrPromise | Promise]" = {**REFUSALS, **CAUSES, **STATES, **SMOKE_WORDS}
 UNKNOWN = _("Something went wrong that has no words yet. Read the fleet worker's log.")
 
 
-def words(code: str) -> "StrPromise":
+def words(code: str) -> "StrPromise | Promise":
     return WORDS.get(code, UNKNOWN)

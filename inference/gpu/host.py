@@ -16,7 +16,7 @@ IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._/:@-]{0,254}", re.ASCII)
 # What engines inherit: where things are and which language. No broker, no keys.
 # NAN_STACK: the mark by which the local stack finds what belongs to it.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
-             "CUDA_HOME", "HF_HOME", "VIRTUAL_ENV", "NAN_STACK", "NAN_PART")  # fmt: skip
+             "CUDA_HOME", "HF_HOME", "VIRTUAL_ENV", "NAN_STACK")  # fmt: skip
 
 
 class HostError(Exception):
@@ -72,7 +72,10 @@ class Host:
             engine_key=_given(env, "ENGINE_API_KEY"),
             hub_url=env.get("HF_ENDPOINT", ""),
             hub_token=env.get("HF_TOKEN", ""),
-            inherited={name: env[name] for name in INHERITED if name in env},
+            inherited={
+                **{name: env[name] for name in INHERITED if name in env},
+                "NAN_PART": "engine",
+            },
             simulator=_simulator(env),
         )
 

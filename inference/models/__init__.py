@@ -4,6 +4,7 @@ moves from one model to another (swaps.py)."""
 from inference.models.catalog import CatalogModel, Kind, Slot
 from inference.models.fleet import (
     REPLICA_TRANSITIONS,
+    REPLICA_TRANSITIONS,
     Alert,
     AtDeadline,
     FleetLease,
@@ -26,6 +27,7 @@ from inference.models.names import PublicName
 from inference.models.swaps import FleetEvent, Swap, SwapClaim, SwapReplica, SwapState
 
 __all__ = [
+    "REPLICA_TRANSITIONS",
     "REPLICA_TRANSITIONS",
     "TRANSITIONS",
     "Alert",

@@ -44,6 +44,8 @@ def plan(
     retry_of: Swap | None = None,
 ) -> Swap:
     """Nothing is touched before it is approved."""
+    if slot.model is None:
+        raise SwapRefused("slot_empty")
     replicas = _replicas(slot, model)
     if start_at is not None and start_at <= timezone.now():
         raise SwapRefused("in_the_past")
@@ -77,8 +79,6 @@ def plan(
 def _replicas(slot: Slot, model: CatalogModel) -> list[Replica]:
     """Those that are to serve, in the order of the plan: server by server, so that one server's
     trouble is found on its first replica. Raises SwapRefused."""
-    if slot.model is None:
-        raise SwapRefused("slot_empty")
     if slot.model == model:
         raise SwapRefused("same_model")
     if slot.kind != model.kind:

@@ -87,4 +87,4 @@ def test_only_two_parts_know_the_master_key(stack: Stack) -> None:
         if "LITELLM_MASTER_KEY" in environment or secret in "".join(environment.values()):
             knowing.add(part)
     assert knowing == {"gateway", "worker-gateway"}
-    assert {"web", "worker-default", "worker-fleet", "beat", "edge", "engine", "valkey"} <= seen
+    assert {"web", "worker-default", "worker-fleet", "worker-gpu", "beat", "edge", "engine"} <= seen

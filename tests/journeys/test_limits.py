@@ -149,8 +149,11 @@ def test_there_is_no_token_cap(
     assert [row.get(name) or None for name in unlimited] == [None] * len(unlimited)
 
 
-def test_an_idle_product_asks_the_engine_for_nothing(stack: Stack, engine: EngineCounts) -> None:
-    """P11: many rounds of every probe, and no completion; nothing is restarted for its health.
+def test_an_idle_product_asks_the_engines_for_next_to_nothing(
+    stack: Stack, engine: EngineCounts
+) -> None:
+    """P11: many rounds of every probe and no completion but the watcher's own, one of four tokens
+    a minute at each replica; nothing is restarted for its health.
 
     Stands here because the next test would wait for as long.
     """
@@ -158,7 +161,8 @@ def test_an_idle_product_asks_the_engine_for_nothing(stack: Stack, engine: Engin
     before = engine.read()
     time.sleep(IDLE)
     after = engine.read()
-    assert (after["started"], after["prompts_seen"]) == (before["started"], before["prompts_seen"])
+    watched = len(engine.ports()) * (1 + IDLE // 60)
+    assert 0 <= after["started"] - before["started"] <= watched
     assert after["routes"]["/health"]["finished"] > before["routes"]["/health"]["finished"] + 5
     assert restarts == {name: part["restarts"] for name, part in stack.record["parts"].items()}
     assert all(part["state"] in ("ready", "done") for part in stack.record["parts"].values())

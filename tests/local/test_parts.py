@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nan.local import parts, ports, secrets
+from nan.local import engines, parts, ports, secrets
 from nan.local.config import MAX_CONNECTIONS, Stack
+from nan.local.engines import EngineError
 from nan.local.part import Part, all_needs, in_order, with_needs
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -28,7 +29,8 @@ def test_only_the_gateway_and_its_worker_hold_the_master_key(folder: Path) -> No
     found = by_name(stack)
     assert holders(found, stack.master_key) == {"gateway", "worker-gateway"}
     assert holders(found, stack.salt_key) == {"gateway"}
-    assert holders(found, stack.engine_api_key) == {"gateway", "engine"}
+    users = {"gateway", "worker-fleet", "worker-gpu", "web"}  # the web hands it to new servers
+    assert holders(found, stack.engine_api_key) == users
     assert holders(found, stack.secrets["postgres_litellm"]) == {"gateway"}
     assert holders(found, stack.secrets["postgres_superuser"]) == set()
 
@@ -66,11 +68,18 @@ def test_what_is_given_from_outside_is_used_and_not_started(folder: Path) -> Non
     assert (gateway["REDIS_HOST"], gateway["REDIS_PORT"]) == ("redis.example", "6380")
 
 
-def test_a_gateway_and_an_engine_of_ones_own(folder: Path) -> None:
-    stack = stack_of(folder, GATEWAY_URL="http://10.0.0.5:4000", ENGINE_URL="http://10.0.0.6:8000")
+def test_a_gateway_and_engines_of_ones_own(folder: Path) -> None:
+    stack = stack_of(folder, GATEWAY_URL="http://10.0.0.5:4000", ENGINE="none")
     found = by_name(stack)
-    assert {"gateway", "engine"}.isdisjoint(found)
+    assert {"gateway", "worker-gpu"}.isdisjoint(found)
     assert found["worker-gateway"].env["GATEWAY_URL"] == "http://10.0.0.5:4000"
+
+
+def test_a_gpu_worker_knows_no_database_and_no_secret_of_the_site(folder: Path) -> None:
+    stack = stack_of(folder, DATABASE_URL="postgresql://me:pw@db.example:5432/nan")
+    env = by_name(stack)["worker-gpu"].env
+    assert {"DATABASE_URL", "DJANGO_SECRET_KEY", "LITELLM_MASTER_KEY"}.isdisjoint(env)
+    assert (env["NAN_ROLE"], env["REDIS_URL"]) == ("gpu", stack.redis_url)
 
 
 def test_the_web_takes_no_part_of_its_address_from_a_header(folder: Path) -> None:
@@ -87,12 +96,13 @@ def test_the_pools_stay_below_max_connections(folder: Path) -> None:
     assert held + web_again + 10 + 10 < MAX_CONNECTIONS - 3
 
 
-def test_vllm_that_is_not_installed_names_the_remedy(folder: Path) -> None:
-    from nan.local.engines import EngineError
-
+def test_vllm_that_is_not_installed_names_the_remedy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(EngineError, match="ENGINE=simulator or ENGINE=vllm"):
         parts.all_parts(stack_of(folder, ENGINE="llama"))
-    with pytest.raises(EngineError, match=r"not installed|needs ENGINE_MODEL"):
+    monkeypatch.setattr(engines, "VLLM_HOME", folder / "nothing")
+    with pytest.raises(EngineError, match=r"deploy/engine/install\.py"):
         parts.all_parts(stack_of(folder, ENGINE="vllm"))
 
 
@@ -110,7 +120,7 @@ def test_postgres_stops_after_all_that_use_it(folder: Path) -> None:
     assert users == {
         "migrate",
         "first-admin",
-        "first-server",
+        "first-fleet",
         "gateway",
         "web",
         "edge",

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
+from inference.places import Seen
 
 from inference.fleet.machine import Sight, advance
 from inference.models import (
@@ -15,7 +16,6 @@ from inference.models import (
     Server,
     Slot,
 )
-from inference.places import Seen
 
 
 def catalog_model(name: str, **fields: Any) -> CatalogModel:
