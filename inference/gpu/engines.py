@@ -120,11 +120,15 @@ class Engines:
 
     def _ended(self, record: Record, seen: Seen, now: float, lines: list[str]) -> None:
         if record.state != "exited":
-            record.cause = record.cause or causes.recognise(
-                lines,
-                exit_code=seen.exit_code,
-                signalled=record.stop_at is not None,
-                serving=record.serving,
+            record.cause = (
+                record.cause
+                or _untold(record)
+                or causes.recognise(
+                    lines,
+                    exit_code=seen.exit_code,
+                    signalled=record.stop_at is not None,
+                    serving=record.serving,
+                )
             )
             record.state, record.since = "exited", seen.ended_at or now
             record.exit_code = seen.exit_code
@@ -191,6 +195,17 @@ class Engines:
         record.state = "exited"
         record.cause = {"code": refusal.code, "text": refusal.text[: causes.TEXT_LENGTH]}
         self._state.save(record)
+
+
+def _untold(record: Record) -> dict[str, str] | None:
+    """Ends of which the engine's logs say nothing."""
+    if record.stop_at is not None:
+        return None
+    if record.boot != processes.boot():
+        return {"code": "host_restarted", "text": "The host was restarted."}
+    if record.started_at is None:
+        return {"code": "worker_killed", "text": "The worker ended before it started the engine."}
+    return None
 
 
 def _read(found: Any) -> tuple[EngineSpec | None, SpecError | None]:

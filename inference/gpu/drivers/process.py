@@ -51,7 +51,7 @@ class ProcessDriver:
         own = self._family(record, keeper_id)
         engine = read_identity(folder / "engine.json")
         ended = read_json(folder / "exit.json") or {}
-        alive = engine in own if engine else keeper_id in own
+        alive = engine in own or keeper_id in own  # the keeper is about to note the exit
         record.seen = sorted(own)
         others = own - {keeper_id}
         return Seen(
