@@ -49,27 +49,40 @@ class Fleet:
         self.finish(self.begin(new))
 
 
-@pytest.fixture
-def old(db: None) -> CatalogModel:
+def old_model() -> CatalogModel:
     return model("old-one", capabilities=["tools", "vision"])
 
 
-@pytest.fixture
-def new(db: None) -> CatalogModel:
+def new_model() -> CatalogModel:
     return model(
         "new-one", context_length=50_000, max_output=60_000, capabilities=["tools", "reasoning"]
     )
 
 
-@pytest.fixture
-def slot(old: CatalogModel) -> Slot:
-    return Slot.objects.create(name="nan", title="Chat", number=1, model=old)
-
-
-@pytest.fixture
-def fleet(slot: Slot) -> Fleet:
+def fleet_of(serving: CatalogModel) -> Fleet:
+    slot = Slot.objects.create(name="nan", title="Chat", number=1, model=serving)
     life.claim_slot_name(slot)
     return Fleet(slot)
+
+
+@pytest.fixture
+def old(db: None) -> CatalogModel:
+    return old_model()
+
+
+@pytest.fixture
+def new(db: None) -> CatalogModel:
+    return new_model()
+
+
+@pytest.fixture
+def fleet(old: CatalogModel) -> Fleet:
+    return fleet_of(old)
+
+
+@pytest.fixture
+def slot(fleet: Fleet) -> Slot:
+    return fleet.slot
 
 
 @pytest.fixture
