@@ -124,7 +124,7 @@ def check_template(arguments) -> None:
     asks: list[dict[str, Any]] = [{"conversation": TALK[:1]}, {"conversation": TALK}]
     if arguments.enable_auto_tool_choice:
         asks.append({"conversation": TALK[:1], "tools": [TOOL]})
-    more = arguments.default_chat_template_kwargs or {}
+    more = getattr(arguments, "default_chat_template_kwargs", None) or {}
     for ask in asks:
         tokenizer.apply_chat_template(
             chat_template=given, add_generation_prompt=True, tokenize=False, **ask, **more

@@ -66,12 +66,12 @@ def place(hub: Path, repo: str, revision: str, source: Path, *, branch: str = "m
         (repository / name).mkdir(parents=True, exist_ok=True)
     unfinished = folder.with_name(f"{revision}.{uuid.uuid4().hex}.incomplete")
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
-        name = path.relative_to(source)
+        within = path.relative_to(source)
         blob = repository / "blobs" / _etag(path)
         path.replace(blob)
-        link = unfinished / name
+        link = unfinished / within
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(os.path.relpath(blob, (folder / name).parent))
+        link.symlink_to(os.path.relpath(blob, (folder / within).parent))
     if folder.exists():
         shutil.rmtree(folder)
     unfinished.rename(folder)

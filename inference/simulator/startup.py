@@ -11,20 +11,8 @@ from inference.simulator import templates
 from inference.simulator.faults import ProcessFault
 from inference.simulator.flags import Options
 from inference.simulator.model import Model
+from inference.simulator.parsers import REASONING_PARSERS, TOOL_PARSERS
 from inference.simulator.settings import Settings
-
-TOOL_PARSERS = frozenset((
-    "deepseek_v3", "deepseek_v31", "deepseek_v32", "ernie45", "gigachat3", "glm45", "glm47",
-    "granite", "granite4", "hermes", "hunyuan_a13b", "internlm", "jamba", "kimi_k2",
-    "llama3_json", "llama4_json", "llama4_pythonic", "longcat", "minimax", "minimax_m2",
-    "mistral", "olmo3", "openai", "phi4_mini_json", "pythonic", "qwen3_coder", "qwen3_xml",
-    "seed_oss", "step3", "xlam",
-))  # fmt: skip
-REASONING_PARSERS = frozenset((
-    "deepseek_r1", "deepseek_v3", "ernie45", "glm45", "granite", "holo2", "hunyuan_a13b",
-    "kimi_k2", "minimax_m2", "minimax_m2_append_think", "mistral", "nemotron_v3", "olmo3",
-    "openai_gptoss", "qwen3", "seed_oss", "step3",
-))  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

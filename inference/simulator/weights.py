@@ -1,9 +1,10 @@
 """Weights for an engine that needs none: a snapshot in the hub's cache, made on the spot.
 
-    python -m inference.simulator.weights REPO REVISION [--config FILE]
+    python -m inference.simulator.weights REPO REVISION [PROGRESS_FILE] [--config FILE]
 
-Writes below HF_HOME, says how far it is, and exits 0. SIM_FETCH_SECONDS is the time it takes; a
-run that was broken off leaves nothing that looks whole.
+Writes below HF_HOME, says how far it is, and exits 0. PROGRESS_FILE gets {"total", "sizes"} at
+first, {"code", "detail"} after a failure. SIM_FETCH_SECONDS is the time it takes, SIM_FETCH_FAILS
+the code with which it fails; a run that was broken off leaves nothing that looks whole.
 """
 
 import argparse
@@ -29,7 +30,7 @@ _TEMPLATE = (
 )
 
 
-def write(repo: str, revision: str, *, config: dict[str, Any], seconds: float = 0) -> Path:
+def write(repo: str, revision: str, contents: dict[str, bytes], *, seconds: float = 0) -> Path:
     """The snapshot's folder."""
     cache = hub.hub_folder(os.environ)
     folder = hub.snapshot_folder(cache, repo, revision)
@@ -37,7 +38,6 @@ def write(repo: str, revision: str, *, config: dict[str, Any], seconds: float = 
         return folder
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as made:
-        contents = _files(config)
         for done, (name, content) in enumerate(contents.items(), start=1):
             time.sleep(seconds / len(contents))
             (Path(made) / name).write_bytes(content)
@@ -64,16 +64,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m inference.simulator.weights")
     parser.add_argument("repo")
     parser.add_argument("revision")
+    parser.add_argument("progress", nargs="?", type=Path)
     parser.add_argument("--config", type=Path, help="the model's config.json")
     options = parser.parse_args()
-    config = json.loads(options.config.read_text()) if options.config else _CONFIG
+    contents = _files(json.loads(options.config.read_text()) if options.config else _CONFIG)
+    sizes = {name: len(content) for name, content in contents.items()}
+    progress: dict[str, Any] = {"total": sum(sizes.values()), "sizes": sizes}
+    _note(options.progress, progress)
     seconds = float(os.environ.get("SIM_FETCH_SECONDS") or 0)
     try:
-        print(write(options.repo, options.revision, config=config, seconds=seconds))
+        if code := os.environ.get("SIM_FETCH_FAILS"):
+            raise OSError(code)
+        print(write(options.repo, options.revision, contents, seconds=seconds))
     except (ValueError, OSError) as error:
+        code = os.environ.get("SIM_FETCH_FAILS", "hub_unreachable")
+        _note(options.progress, {**progress, "code": code, "detail": str(error)})
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _note(file: Path | None, content: dict[str, Any]) -> None:
+    if file is not None:
+        unfinished = file.with_name(f"{file.name}.new")
+        unfinished.write_text(json.dumps(content))
+        unfinished.replace(file)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,19 @@ def test_layout(home: Path) -> None:
     assert [*home.glob("hub/*")] == [repository]
 
 
+def test_progress_and_failure(tmp_path: Path) -> None:
+    progress = tmp_path / "progress"
+    words = (REPO, REVISION, str(progress))
+    with pytest.raises(subprocess.CalledProcessError):
+        tool("weights", *words, HF_HOME=str(tmp_path), SIM_FETCH_FAILS="revision_missing")
+    assert json.loads(progress.read_text())["code"] == "revision_missing"
+    said = tool("weights", *words, HF_HOME=str(tmp_path))
+    assert "Fetching 4 files:  50%| 2/4" in said
+    noted, folder = json.loads(progress.read_text()), Path(said.splitlines()[-1])
+    sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+    assert noted == {"total": sum(sizes.values()), "sizes": sizes}
+
+
 def test_not_whole_without_a_blob_or_a_shard(home: Path) -> None:
     folder = hub.snapshot_folder(home / "hub", REPO, REVISION)
     index = folder / "model.safetensors.index.json"
