@@ -7,6 +7,7 @@ until the next; those that are still to come follow them without times.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
 from django.conf import settings
@@ -192,7 +193,7 @@ def _steps(
 
 
 def _pairs(events: Sequence[FleetEvent]) -> Iterable[tuple[FleetEvent, FleetEvent | None]]:
-    return zip(events, [*events[1:], None], strict=True)
+    return zip_longest(events, events[1:])
 
 
 def _step(swap: Swap, event: FleetEvent, following: FleetEvent | None, now: datetime) -> Step:

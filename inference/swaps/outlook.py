@@ -45,7 +45,8 @@ class Outlook:
 
 def outlook(*, slot: Slot, model: CatalogModel) -> Outlook:
     replicas = list(slot.replicas.filter(goal=Goal.SERVE).select_related("server", "slot"))
-    fits = tuple(look(replica, model) for replica in replicas)
+    known = measured(model)
+    fits = tuple(look(replica, model, known.get(len(replica.gpus), {})) for replica in replicas)
     before = set(slot.model.capabilities) if slot.model else set()
     after = set(model.capabilities)
     carried = total(fits)
@@ -62,14 +63,14 @@ def outlook(*, slot: Slot, model: CatalogModel) -> Outlook:
     )
 
 
-def look(replica: Replica, model: CatalogModel) -> ReplicaFit:
+def look(replica: Replica, model: CatalogModel, known: dict[str, Any]) -> ReplicaFit:
     code = ""
     if len(replica.gpus) != model.gpus_needed:
         code = "gpus_differ"
     fit = None if code else estimated(replica.server, replica.gpus, model)
     if fit is not None and not fit.fits:
         code = "does_not_fit"
-    return ReplicaFit(replica=replica, fit=fit, measured=measured(replica, model), code=code)
+    return ReplicaFit(replica=replica, fit=fit, measured=known, code=code)
 
 
 def estimated(server: Server, gpus: Sequence[int], model: CatalogModel) -> Fit | None:
@@ -90,13 +91,10 @@ def estimated(server: Server, gpus: Sequence[int], model: CatalogModel) -> Fit |
     )
 
 
-def measured(replica: Replica, model: CatalogModel) -> dict[str, Any]:
-    """From a replica that runs the model now on as many GPUs; a measurement beats the estimate."""
-    alike = Replica.objects.filter(model=model).exclude(measured={})
-    for other in alike:
-        if len(other.gpus) == len(replica.gpus):
-            return dict(other.measured)
-    return {}
+def measured(model: CatalogModel) -> dict[int, dict[str, Any]]:
+    """By the number of GPUs, from replicas that run the model now; it beats the estimate."""
+    alike = Replica.objects.filter(model=model).exclude(measured={}).order_by("-pk")
+    return {len(other.gpus): dict(other.measured) for other in alike}
 
 
 def total(fits: Sequence[ReplicaFit]) -> float | None:

@@ -11,6 +11,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from inference import keys
+from inference.models import Swap
+from inference.staff.server_page import open_alerts
 from members import membership, outbox, seats
 from members.forms import LimitsForm, ReasonForm
 from members.models import Mail, Membership, User
@@ -23,7 +25,13 @@ PAGE = 50
 @staff_required
 @never_cache
 def home(request: HttpRequest) -> HttpResponse:
-    context = {"seats": seats.shown(), "mails": _mails(), "late": _late()}
+    context = {
+        "seats": seats.shown(),
+        "mails": _mails(),
+        "late": _late(),
+        "alerts": open_alerts(),
+        "swaps": Swap.objects.open().select_related("slot", "from_model", "to_model"),
+    }
     return render(request, "staff/home.html", context)
 
 
