@@ -36,7 +36,7 @@ class Sight:
     healthy: bool | None = None
     running: int | None = None
     check: Callable[[Replica], None] = lambda _replica: None
-    cut: Callable[[Replica], int] = lambda _replica: 0
+    cut: Callable[[Replica], None] = lambda _replica: None
 
 
 def advance(replica: Replica, sight: Sight) -> None:
@@ -166,8 +166,8 @@ def _draining(replica: Replica, sight: Sight) -> None:
 
 def _deadline(replica: Replica, sight: Sight, running: int) -> None:
     if replica.at_deadline == AtDeadline.CUT:
-        cut = sight.cut(replica)
-        note(replica, "cut", detail=str(max(cut, running)))
+        sight.cut(replica)
+        note(replica, "cut", detail=str(running))
         _stop(replica)
         return
     note(replica, "drain_deadline", detail=str(running))

@@ -5,20 +5,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
+from typing import Literal
 
 import structlog
 from django.conf import settings
 
 from inference.engine import Engine, EngineUnavailable
-from inference.fleet import alerts
+from inference.fleet import alerts, signs
 from inference.fleet.machine import Sight
 from inference.models import Replica, ReplicaState
-from inference.places import Place, PoolView, Seen, Want, reconcile
+from inference.places import Place, PoolView, Seen, reconcile
 from inference.pool import Pool, PoolUnavailable
 
 log = structlog.get_logger(__name__)
 
-WANTED: dict[str, Want] = {
+WANTED: dict[str, Literal["ready", "drain", "out"]] = {
     ReplicaState.CHECKING: "drain",  # its health is proven meanwhile, no request reaches it
     ReplicaState.JOINING: "ready",
     ReplicaState.SERVING: "ready",
@@ -52,6 +53,7 @@ def look_at_pool(replicas: Sequence[Replica]) -> PoolView | None:
     placed = [replica for replica in replicas if replica.server.address]
     try:
         view = reconcile(pool(), [place(replica) for replica in placed])
+        signs.put_up(pool())
     except PoolUnavailable as error:
         alerts.open_alert("pool_unreachable", detail=error.code)
         return None
@@ -103,8 +105,7 @@ def _ask(replica: Replica) -> int | None:
     return None
 
 
-def _cut(replica: Replica) -> int:
-    """How many requests were cut off; 0 also if the pool can't be reached."""
+def _cut(replica: Replica) -> None:
+    """If the pool can't be reached now, stopping the engine ends them."""
     with suppress(PoolUnavailable):
-        return pool().cut(replica.slot.backend, replica.number)
-    return 0
+        pool().cut(replica.slot.backend, replica.number)

@@ -4,7 +4,6 @@ moves from one model to another (swaps.py)."""
 from inference.models.catalog import CatalogModel, Kind, Slot
 from inference.models.fleet import (
     REPLICA_TRANSITIONS,
-    REPLICA_TRANSITIONS,
     Alert,
     AtDeadline,
     FleetLease,
@@ -27,7 +26,6 @@ from inference.models.names import PublicName
 from inference.models.swaps import FleetEvent, Swap, SwapClaim, SwapReplica, SwapState
 
 __all__ = [
-    "REPLICA_TRANSITIONS",
     "REPLICA_TRANSITIONS",
     "TRANSITIONS",
     "Alert",

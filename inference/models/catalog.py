@@ -12,6 +12,9 @@ PUBLIC_NAME = RegexValidator(
     r"^[a-z0-9][a-z0-9.-]{0,39}\Z",
     _("At most 40 lower-case letters, digits, points, hyphens; first a letter or digit."),
 )
+SLOT_NAME = RegexValidator(
+    r"^[a-z0-9][a-z0-9-]{0,39}\Z", _("At most 40 lower-case letters, digits and hyphens.")
+)
 REPOSITORY = RegexValidator(
     r"^[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}\Z",
     _("A Hugging Face repository: owner/name."),
@@ -100,7 +103,7 @@ class CatalogModel(models.Model):
 class Slot(models.Model):
     """What members call and vote on. Its name never changes; the model behind it does."""
 
-    name = models.CharField(_("name"), max_length=40, unique=True, validators=[PUBLIC_NAME])
+    name = models.CharField(_("name"), max_length=40, unique=True, validators=[SLOT_NAME])
     title = models.CharField(_("title"), max_length=80)
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.CHAT)
     number = models.PositiveSmallIntegerField(

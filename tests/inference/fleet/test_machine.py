@@ -113,7 +113,7 @@ def test_at_the_deadline_requests_are_cut_if_the_plan_says_so(
     set_goal(first, new, drain_seconds=5, at_deadline="cut")
     replica = look(first)
     cut: list[int] = []
-    sight = {"seen": seen(sessions=2), "running": 2, "cut": lambda r: cut.append(r.pk) or 2}
+    sight = {"seen": seen(sessions=2), "running": 2, "cut": lambda r: cut.append(r.pk)}
     assert look(replica, later=4, **sight).state == "draining"
     assert look(replica, later=6, **sight).state == "stopping"
     assert cut == [replica.pk]
@@ -240,7 +240,8 @@ def test_an_engine_that_dies_in_service_is_started_again_with_growing_pauses(
         replica = look(replica)
         assert replica.state == "failed"
         assert replica.retry_at is not None
-        assert look(replica, later=pause - 2).state == ("failed" if pause else "starting")
+        if pause:
+            assert look(replica, later=pause - 2).state == "failed"
         replica = look(replica, later=pause + 1)
         assert (replica.state, replica.attempts) == ("starting", attempt + 1)
         say(machine_room, engines={replica.instance: exited("killed", "")})
