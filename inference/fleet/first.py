@@ -39,8 +39,7 @@ def fill(*, server: Server, ports: Sequence[int]) -> None:
     """One chat replica for each GPU and one for embeddings on the CPU, if there is none yet."""
     if Replica.objects.exists():
         return
-    for model in CatalogModel.objects.all():
-        tell.fetch(server, model.repo, model.revision, model.weights_mib)
+    fetch_all(server)
     chat, embedding = Slot.objects.get(number=1), Slot.objects.get(number=2)
     places = [(chat, [gpu["index"]]) for gpu in server.gpus[: len(ports) - 1]]
     places.append((embedding, []))
@@ -49,6 +48,23 @@ def fill(*, server: Server, ports: Sequence[int]) -> None:
             slot=slot, server=server, gpus=gpus, port=port, number=number
         )
         put_in_service(replica=replica, actor=None, model=_first_model(slot))
+
+
+def fetch_all(server: Server) -> None:
+    """The catalogue's weights, before any engine looks for its own. A fetch that fails is not
+    waited for: the engine then says what is missing."""
+    models = {model.weights: model for model in CatalogModel.objects.all()}
+    for model in models.values():
+        tell.fetch(server, model.repo, model.revision, model.weights_mib)
+    deadline = time.monotonic() + REPORT_SECONDS
+    while time.monotonic() < deadline:
+        fetches = server.report.get("fetches", {})
+        states = [fetches.get(weights, {}).get("state") for weights in models]
+        if all(state in ("done", "failed") for state in states):
+            return
+        tell.report(server)
+        time.sleep(0.3)
+        server.refresh_from_db()
 
 
 def _first_model(slot: Slot) -> CatalogModel:
