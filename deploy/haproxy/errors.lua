@@ -1,7 +1,8 @@
 -- The API's error answers, in one place: HAProxy's own and the gateway's, rewritten.
 --
--- A template like haproxy.cfg. Gives HAProxy three things:
+-- A template like haproxy.cfg. Gives HAProxy four things:
 --   %[lua.error_body(name)]       the JSON body of one of OWN, in the dialect of the request
+--   %[lua.retry_after()]          seconds until a slot that doesn't answer is worth another try
 --   http-response lua.own_error   replaces a gateway answer >= 300 by one of ours
 --   use-service lua.too_large     the 413 for a body above the limit
 -- The dialect is `anthropic` when txn.dialect says so (paths /v1/messages*), else OpenAI's.
@@ -9,6 +10,10 @@
 -- is answered with the general text of its status.
 
 local SITE = "@{SITE_URL}"
+
+-- Set at run time: slots whose model is being replaced, and what to call in an old model's place.
+local ROTATIONS = Map.new("@{RUN_DIR}/rotations.map", Map._str)
+local RETIRED = Map.new("@{RUN_DIR}/retired.map", Map._str)
 
 local MAX_SCANNED = 2000 -- bytes of upstream text looked at; the redaction below is quadratic
 local MAX_SHOWN = 1000 -- bytes of it shown
@@ -216,6 +221,16 @@ local DATABASE_DOWN = { "no_db_connection", "No connected db", "No DB Connected"
 -- The engine refused the gateway: our fault, whatever the member's key.
 local ENGINE_REFUSED = { "litellm.AuthenticationError", "litellm.PermissionDeniedError" }
 
+local ROTATION_RETRY = 30 -- seconds; an engine loads for minutes
+local ROTATION = "A model rotation is under way "
+
+--- Both when the pool answers and when the gateway hands on what the pool said.
+local function rotating(since)
+  return { status = 503, code = "model_rotating", retry_after = ROTATION_RETRY, message = ROTATION
+    .. since .. ": the new model is still loading. This is not your limit and nothing was run. "
+    .. "Try again in " .. ROTATION_RETRY .. " seconds." }
+end
+
 local function contains_any(text, words)
   for _, word in ipairs(words) do
     if text:find(word, 1, true) then return true end
@@ -276,7 +291,11 @@ local function refused(status, body)
   local text = find_message(body, 1)
   if text and contains_any(text, PYTHON) then text = nil end
   local model = text and text:match("Invalid model name passed in model=(.-)%. ")
-  if model then
+  local successor = model and RETIRED:lookup(model)
+  if successor then
+    return { status = 404, code = "model_retired", message = "The model '" .. model
+      .. "' was retired and no longer runs here. Use '" .. successor .. "' in its place." }
+  elseif model then
     return { status = 404, code = "model_not_found", message = "Unknown model '"
       .. shorten(redact(model), 100) .. "'. GET /v1/models lists the models you can use." }
   end
@@ -289,6 +308,8 @@ local SERVER_ERRORS = { [408] = "timeout", [504] = "timeout", [503] = "model_una
   [529] = "model_unavailable" }
 
 local function classify(status, headers, body)
+  local since = status >= 429 and body:match(ROTATION .. "(since %d%d:%d%d[ A-Z]*): ")
+  if since then return rotating(since) end
   if status ~= 401 and contains_any(body, DATABASE_DOWN) then return own("key_check_unavailable") end
   if contains_any(body, ENGINE_REFUSED) then return own("bad_gateway") end
   if status == 401 then return unauthorized(body) end
@@ -313,8 +334,17 @@ local function render(txn, answer)
     .. '","param":null,"code":"' .. answer.code .. '"}}'
 end
 
+local function pool_error(txn, name)
+  local since = name == "model_unavailable" and ROTATIONS:lookup(txn.f:be_name())
+  return since and rotating(since) or own(name)
+end
+
 core.register_fetches("error_body", function(txn, name)
-  return render(txn, own(name))
+  return render(txn, pool_error(txn, name))
+end)
+
+core.register_fetches("retry_after", function(txn)
+  return tostring(pool_error(txn, "model_unavailable").retry_after or RETRY_AFTER[503])
 end)
 
 local MAX_DRAINED = 64 * 1024 * 1024 -- bytes of a refused body read before the answer

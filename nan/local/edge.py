@@ -24,7 +24,16 @@ from urllib.parse import urlsplit
 
 SOURCE = Path(__file__).resolve().parents[2] / "deploy" / "haproxy"
 OLDEST_SYSTEM_VERSION = (2, 8)
-SLOT01_PLACES = 8
+SLOTS = 8
+PLACES = 32  # in each slot
+BALANCES = {
+    "leastconn": "    balance leastconn",
+    "affinity": "    balance hash req.hdr(x-affinity)\n"
+    "    hash-type consistent\n"
+    "    hash-balance-factor 150",
+}
+# Made once and then left to the fleet worker, which writes them while HAProxy runs.
+RUNTIME_FILES = ("slots.map", "retired.map", "rotations.map", "server-state")
 
 
 class EdgeError(Exception):
@@ -43,7 +52,8 @@ class EdgeSettings:
 
     `tls_cert` (certificate and key in one PEM) turns on TLS for site and api, with a redirect
     at `redirect_bind`. With the same bind for both, the name in the TLS hello decides.
-    `engine` is a replica that serves at once; without it the runtime socket enables replicas.
+    No engine is named: the fleet worker tells HAProxy of them through the socket in `run_dir`.
+    `queue_seconds`: how long a request waits for an engine. `balance`: one of BALANCES.
     """
 
     run_dir: Path
@@ -55,26 +65,27 @@ class EdgeSettings:
     ops_bind: str
     web: str
     gateway: str
-    engine: str = ""
-    pool_name: str = "chat"
     tls_cert: str = ""
     redirect_bind: str = ""
     stream_timeout: str = "1h"
     error_body_timeout: str = "5s"
+    queue_seconds: int = 60
+    balance: str = "leastconn"
 
     def __post_init__(self) -> None:
         for name in ("site_bind", "api_bind", "pool_bind", "ops_bind", "web", "gateway"):
             _require_address(name, getattr(self, name))
-        for name in ("engine", "redirect_bind"):
-            if getattr(self, name):
-                _require_address(name, getattr(self, name))
+        if self.redirect_bind:
+            _require_address("redirect_bind", self.redirect_bind)
         for name in ("site_url", "api_url"):
             if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+/?", getattr(self, name)):
                 raise EdgeError(
                     f"{name} must be http(s)://HOST[:PORT], not {getattr(self, name)!r}."
                 )
-        if not re.fullmatch(r"[a-z0-9-]{1,40}", self.pool_name):
-            raise EdgeError(f"pool_name must be a-z, 0-9 and -, not {self.pool_name!r}.")
+        if not 1 <= self.queue_seconds <= 600:
+            raise EdgeError(f"queue_seconds must be 1 to 600, not {self.queue_seconds!r}.")
+        if self.balance not in BALANCES:
+            raise EdgeError(f"balance must be {' or '.join(BALANCES)}, not {self.balance!r}.")
         if re.search(r"[\s\"'\\#{}]", f"{self.run_dir}{self.tls_cert}"):
             raise EdgeError(
                 "run_dir and tls_cert may not hold blanks, quotes or #: HAProxy reads them."
@@ -94,10 +105,13 @@ class EdgeSettings:
                 ops_bind=environment.get("EDGE_OPS_BIND", "127.0.0.1:8404"),
                 web=environment.get("EDGE_WEB", "127.0.0.1:8001"),
                 gateway=environment.get("EDGE_GATEWAY", "127.0.0.1:4000"),
-                engine=environment.get("EDGE_ENGINE", ""),
                 tls_cert=environment.get("EDGE_TLS_CERT", ""),
                 redirect_bind=environment.get("EDGE_REDIRECT_BIND", ""),
+                queue_seconds=int(environment.get("POOL_QUEUE_SECONDS", "60")),
+                balance=environment.get("POOL_BALANCE", "leastconn"),
             )
+        except ValueError:
+            raise EdgeError("POOL_QUEUE_SECONDS must be a whole number of seconds.") from None
         except KeyError as missing:
             raise EdgeError(f"{missing.args[0]} is not set.") from None
 
@@ -185,12 +199,24 @@ def _split_by_name(settings: EdgeSettings) -> str:
     ) + servers
 
 
-def _slot01_servers(settings: EdgeSettings) -> str:
-    """Places r1 to r8; disabled ones wait for the runtime socket."""
-    template = "    server-template r {first}-{last} 127.0.0.1:1 disabled"
-    if not settings.engine:
-        return template.format(first=1, last=SLOT01_PLACES)
-    return f"    server r1 {settings.engine}\n" + template.format(first=2, last=SLOT01_PLACES)
+def _slots(settings: EdgeSettings) -> str:
+    slot = _Template((SOURCE / "slot.cfg").read_text(encoding="utf-8"))
+    return "\n".join(
+        slot.substitute(
+            SLOT=f"slot{number:02}",
+            PLACES=PLACES,
+            BALANCE=BALANCES[settings.balance],
+            QUEUE_SECONDS=settings.queue_seconds,
+            STREAM_TIMEOUT=settings.stream_timeout,
+        )
+        for number in range(1, SLOTS + 1)
+    )
+
+
+def _connectable(bind: str) -> str:
+    """The address by which this host reaches what listens at `bind`."""
+    host, _, port = bind.rpartition(":")
+    return f"{host if host not in ('', '*', '0.0.0.0', '[::]') else '127.0.0.1'}:{port}"
 
 
 def _site_pages() -> dict[int, str]:
@@ -246,9 +272,12 @@ def render(settings: EdgeSettings) -> dict[str, str]:
     pages = _site_pages()
     files = {f"errors/site-{status}.http": answer for status, answer in pages.items()}
     files |= {f"errors/api-{status}.http": answer for status, answer in _api_errors().items()}
-    errors = _Template((SOURCE / "errors.lua").read_text(encoding="utf-8"))
-    files["errors.lua"] = errors.substitute(SITE_URL=settings.site_url.rstrip("/"))
-    files["slots.map"] = f"{settings.pool_name} slot01\n"
+    for name in ("errors.lua", "pool.lua"):
+        files[name] = _Template((SOURCE / name).read_text(encoding="utf-8")).substitute(
+            SITE_URL=settings.site_url.rstrip("/"),
+            RUN_DIR=str(settings.run_dir),
+            QUEUE_SECONDS=settings.queue_seconds,
+        )
     files["haproxy.cfg"] = config.substitute(
         **_binds(settings),
         RUN_DIR=str(settings.run_dir),
@@ -257,7 +286,8 @@ def render(settings: EdgeSettings) -> dict[str, str]:
             f"    errorfile {status} {settings.run_dir}/errors/site-{status}.http"
             for status in pages
         ),
-        SLOT01_SERVERS=_slot01_servers(settings),
+        SLOTS=_slots(settings),
+        POOL_CONNECT=_connectable(settings.pool_bind),
         WEB=settings.web,
         GATEWAY=settings.gateway,
         POOL_BIND=settings.pool_bind,
@@ -289,6 +319,8 @@ def write(settings: EdgeSettings) -> Path:
         fresh = target.with_name(target.name + ".new")
         fresh.write_bytes(text.encode())
         fresh.replace(target)
+    for name in RUNTIME_FILES:
+        (settings.run_dir / name).touch()
     return settings.run_dir / "haproxy.cfg"
 
 
@@ -317,8 +349,12 @@ def haproxy_binary() -> Path:
 
 
 def command(config: Path) -> list[str]:
-    """Run in the foreground with a master process: SIGUSR2 reloads, SIGTERM ends."""
-    return [str(haproxy_binary()), "-W", "-f", str(config)]
+    """Run in the foreground with a master process: SIGUSR2 reloads, SIGTERM ends.
+
+    The master's socket reaches workers from before a reload, which still have streams.
+    """
+    master = f"{config.parent / 'master.sock'},mode,600"
+    return [str(haproxy_binary()), "-W", "-S", master, "-f", str(config)]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -328,7 +364,9 @@ def main(arguments: list[str] | None = None) -> int:
         description="Write HAProxy's files for this host and print the command that runs them.",
         epilog="Needed: EDGE_RUN_DIR, SITE_URL, API_URL, EDGE_SITE_BIND, EDGE_API_BIND (HOST:PORT; "
         "the same twice with TLS splits by name). Also read: EDGE_POOL_BIND, EDGE_OPS_BIND, "
-        "EDGE_WEB, EDGE_GATEWAY, EDGE_ENGINE, EDGE_TLS_CERT (PEM with key), EDGE_REDIRECT_BIND.",
+        "EDGE_WEB, EDGE_GATEWAY, EDGE_TLS_CERT (PEM with key), EDGE_REDIRECT_BIND, "
+        "POOL_QUEUE_SECONDS (a request's wait for an engine), POOL_BALANCE (leastconn, affinity). "
+        "The fleet worker runs as the same user, with POOL_DIR set to EDGE_RUN_DIR.",
     )
     parser.add_argument("--check", action="store_true", help="also let HAProxy check the files")
     options = parser.parse_args(arguments)

@@ -39,10 +39,10 @@ def shared_scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             run_dir,
             gateway=gateway.address,
             web=web.address,
-            engine=engine.address,
             error_body_timeout="500ms",
         ) as edge,
     ):
+        edge.serve(engine)
         yield Scene(edge, gateway, web, engine, scripts)
 
 

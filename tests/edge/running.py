@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inference import pool
 from nan.local import edge
+from tests.fakes.raw_http import RawServer
 
 
 @dataclass
@@ -24,6 +26,20 @@ class RunningEdge:
     ops: int
     log_file: Path
     process: subprocess.Popen[bytes]
+
+    @property
+    def runtime(self) -> pool.Pool:
+        return pool.Pool(self.run_dir)
+
+    def serve(
+        self, engine: RawServer | int, *, number: int = 1, state: pool.State = "ready"
+    ) -> None:
+        """Into service at once, without the proof that the fleet waits for; reached as /chat/v1."""
+        key = ("slot01", number)
+        port = engine if isinstance(engine, int) else engine.port
+        self.runtime.set_names({"chat": "slot01"})
+        address = pool.set_address(key, "127.0.0.1", port)
+        assert self.runtime.apply([address, pool.set_state(key, state)]) == []
 
     def log(self) -> list[dict[str, Any]]:
         """Access lines so far; HAProxy writes one when the answer has ended."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 import stat
 import time
 from pathlib import Path
 
 import pytest
 
+from inference.pool import PLACES, SLOTS
 from tests.edge.conftest import Scene, answer_ok
 from tests.edge.running import RunningEdge, free_port, running_edge
 from tests.fakes.raw_http import Connection, RawServer, Request, get, post
 
-
-def runtime(edge: RunningEdge, command: str) -> str:
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(edge.run_dir / "admin.sock"))
-        client.sendall(command.encode() + b"\n")
-        return b"".join(iter(lambda: client.recv(4096), b"")).decode()
+SOCKETS = ("admin.sock", "master.sock")
 
 
 def test_the_slots_name_is_cut_off(scene: Scene) -> None:
@@ -46,7 +41,8 @@ def test_an_engines_error_passes_to_the_gateway(scene: Scene) -> None:
 
 
 def test_without_an_engine_503_and_when_to_try_again(tmp_path: Path) -> None:
-    with running_edge(tmp_path) as edge:
+    with running_edge(tmp_path, queue_seconds=1) as edge:
+        edge.runtime.set_names({"chat": "slot01"})
         answer = post(edge.pool, "/chat/v1/chat/completions")
     assert (answer.status, answer.headers["retry-after"]) == (503, "5")
     assert answer.json["error"]["code"] == "model_unavailable"
@@ -63,31 +59,34 @@ def test_s13_a_request_that_has_begun_is_never_replayed(scene: Scene) -> None:
 
 
 def test_s13_a_dead_engine_is_passed_over(tmp_path: Path) -> None:
-    dead = f"127.0.0.1:{free_port()}"
-    with RawServer(answer_ok) as engine, running_edge(tmp_path, engine=dead) as edge:
-        runtime(edge, f"set server slot01/r2 addr 127.0.0.1 port {engine.port}")
-        runtime(edge, "set server slot01/r2 state ready")
+    with RawServer(answer_ok) as engine, running_edge(tmp_path) as edge:
+        edge.serve(free_port(), number=1)
+        edge.serve(engine, number=2)
         statuses = [post(edge.pool, "/chat/v1/chat/completions").status for _ in range(6)]
         assert (statuses, len(engine.requests)) == ([200] * 6, 6)
 
 
-def test_the_runtime_socket_enables_a_place_and_is_ours_alone(tmp_path: Path) -> None:
+def test_every_slot_has_places_that_are_out_until_told_otherwise(tmp_path: Path) -> None:
+    with running_edge(tmp_path) as edge:
+        servers = edge.runtime.look().servers
+    assert list(servers) == [(slot, number) for slot in SLOTS for number in range(1, PLACES + 1)]
+    assert {(server.admin, server.status) for server in servers.values()} == {("maint", "MAINT")}
+
+
+def test_the_sockets_are_ours_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    with RawServer(answer_ok) as engine, running_edge(tmp_path) as edge:
-        places = runtime(edge, "show servers state slot01").splitlines()[2:]
-        assert [line.split()[3] for line in places if line] == [f"r{n}" for n in range(1, 9)]
-        runtime(edge, f"set server slot01/r3 addr 127.0.0.1 port {engine.port}")
-        runtime(edge, "set server slot01/r3 state ready")
-        assert post(edge.pool, "/chat/v1/chat/completions").status == 200
-        assert stat.S_IMODE((tmp_path / "admin.sock").stat().st_mode) == 0o600
+    with running_edge(tmp_path):
+        modes = {name: stat.S_IMODE((tmp_path / name).stat().st_mode) for name in SOCKETS}
+        assert modes == dict.fromkeys(SOCKETS, 0o600)
         assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
 
 
 def test_an_engine_whose_health_fails_gets_no_requests(tmp_path: Path) -> None:
     with (
         RawServer(answer_ok, health_status=500) as engine,
-        running_edge(tmp_path, engine=engine.address) as edge,
+        running_edge(tmp_path, queue_seconds=1) as edge,
     ):
+        edge.serve(engine)
         wait_until_down(edge, "slot01")
         assert post(edge.pool, "/chat/v1/chat/completions").status == 503
         assert engine.requests == []
@@ -105,15 +104,15 @@ def test_a_gateway_whose_health_fails_gets_no_requests(tmp_path: Path) -> None:
 
 def wait_until_down(edge: RunningEdge, backend: str) -> None:
     deadline = time.monotonic() + 10
-    while f"{backend},BACKEND" in (rows := runtime(edge, "show stat")) and "DOWN" not in next(
-        row for row in rows.splitlines() if row.startswith(f"{backend},BACKEND")
-    ):
-        assert time.monotonic() < deadline, rows
+    sign = f'haproxy_backend_status{{proxy="{backend}",state="DOWN"}} 1'.encode()
+    while sign not in get(edge.ops, "/metrics").body:
+        assert time.monotonic() < deadline
         time.sleep(0.1)
 
 
 def test_the_log_names_the_slots_path(tmp_path: Path) -> None:
-    with RawServer(answer_ok) as engine, running_edge(tmp_path, engine=engine.address) as edge:
+    with RawServer(answer_ok) as engine, running_edge(tmp_path) as edge:
+        edge.serve(engine)
         post(edge.pool, "/chat/v1/embeddings?secret=1")
         lines = edge.log()
     assert [(line["fe"], line["be"], line["srv"], line["m"], line["p"]) for line in lines] == [
