@@ -10,7 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from inference.models import CatalogModel, Server
-from inference.staff.model_form import FLAGS, ModelForm, read_config
+from inference.staff.model_form import FLAGS, VARIABLES, ModelForm, read_config
 from inference.staff.model_page import rows
 from nan.access import staff_required
 
@@ -91,7 +91,7 @@ def _show(
 ) -> HttpResponse:
     if read:  # not asked to be saved yet: what is still missing is no fault
         form._errors = form.error_class()  # type: ignore[attr-defined]
-    context = {"form": form, "model": model, "flags": FLAGS}
+    context = {"form": form, "model": model, "flags": FLAGS, "variables": VARIABLES}
     return render(request, "staff/fleet/model_form.html", context, status=status)
 
 

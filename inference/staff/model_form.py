@@ -5,7 +5,6 @@ import json
 from typing import Any, ClassVar
 
 from django import forms
-from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -59,12 +58,12 @@ class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     flags = _json_field(
         gettext_lazy("Engine flags"),
-        gettext_lazy('Without dashes, as in {"enable-auto-tool-choice": true}.'),
+        gettext_lazy('Without dashes, as in {"seed": 1}. What is accepted stands below.'),
         6,
     )
     environment = _json_field(
         gettext_lazy("Engine environment"),
-        format_lazy(gettext_lazy("Allowed: {names}."), names=", ".join(VARIABLES)),
+        gettext_lazy('As in {"VLLM_CPU_KVCACHE_SPACE": "4"}. What is accepted stands below.'),
         3,
     )
 

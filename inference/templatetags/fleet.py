@@ -74,6 +74,14 @@ def duration(seconds: float | None) -> str:
 
 
 @register.filter
+def span(seconds: int) -> str:
+    """A length that somebody has set: 15 min, 90 s."""
+    if seconds and seconds % 60 == 0:
+        return _("%d min") % (seconds // 60)
+    return _("%d s") % seconds
+
+
+@register.filter
 def ago(then: datetime | None) -> str:
     """How long ago, in the largest unit that fits."""
     if then is None:
@@ -89,6 +97,12 @@ def ago(then: datetime | None) -> str:
 def words(code: str) -> str:
     """The sentence of a code, for admins."""
     return str(catalogue.words(code)) if code else ""
+
+
+@register.filter
+def in_words(detail: str) -> str:
+    """A detail that may be a code."""
+    return str(catalogue.WORDS.get(detail, detail))
 
 
 @register.filter

@@ -4,7 +4,6 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -23,30 +22,14 @@ from members import mails, membership, waitlist
 from members.models import Application, Decision, Mail, MembershipEvent, User
 from members.views.people import GOODBYE
 from nan import devmail
+from tests.browser.fleet_states import fleet_views
+from tests.browser.view import View, click, open_all
 from tests.pages.test_pages import ACCOUNT, SECOND_FACTOR, SECURITY_KEY, SIGNED_OUT
 from tests.people import applicant, let_in, person, staff
 
 SECRET = "sk-abcdefghijklmnopqrstuvwx7Qf2"
 PAIR = PrivateKey(bytes(range(32)))
 ERRORS = ["400", "403", "403_csrf", "404", "429", "500", "503"]
-
-
-@dataclass(frozen=True)
-class View:
-    """A page as one person sees it; `then` goes on from there, by what she clicks."""
-
-    name: str
-    path: str
-    who: User | None = None
-    then: Callable[[Page], None] | None = None
-
-
-def click(selector: str) -> Callable[[Page], None]:
-    return lambda page: page.click(selector)
-
-
-def open_all(page: Page) -> None:
-    page.eval_on_selector_all("main details", "all => all.forEach(one => { one.open = true })")
 
 
 # -- The waitlist ----------------------------------------------------------------------------------
@@ -268,7 +251,7 @@ def rows_views(admin: User) -> Iterator[View]:
         row = model.objects.first()
         yield View(f"row, {name}", f"/admin/{name}/{row.pk}/change/", admin)
     yield View("rows, new server", "/admin/inference/server/add/", admin)
-    server = Server.objects.get()
+    server = Server.objects.create(name="gpu-9", seats=4)
     yield View("rows, delete a server", f"/admin/inference/server/{server.pk}/delete/", admin)
 
 
@@ -312,6 +295,7 @@ def all_views() -> list[View]:
         *key_views(admin),
         *account_views(admin),
         *staff_views(admin),
+        *fleet_views(admin, staff("Bruna")),
         *rows_views(admin),
         *mail_views(),
     ]

@@ -19,7 +19,8 @@ from inference import reveal
 from inference.views import COOKIE
 from members.models import User
 from tests.browser.chromium import BY_LOOK, Complaints, faults_of, too_wide, violations
-from tests.browser.states import PAIR, REVEALED, View, all_views
+from tests.browser.states import PAIR, REVEALED, all_views
+from tests.browser.view import View
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)

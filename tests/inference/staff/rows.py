@@ -163,13 +163,17 @@ def alert(code: str, **about: Any) -> Alert:
     return Alert.objects.create(code=code, **about)
 
 
-def small_fleet(replicas: int = 2) -> tuple[Slot, list[Replica], CatalogModel]:
+def small_fleet(
+    replicas: int = 2, *, name: str = "nan", prefix: str = "gpu", old: CatalogModel | None = None
+) -> tuple[Slot, list[Replica], CatalogModel]:
     """A slot on one server for each two replicas, and a model to move to."""
-    old = catalogue_model("alder", "Alder 35B A3B", capabilities=["tools", "vision"])
-    new = catalogue_model("birch", "Birch 27B", capabilities=["tools", "reasoning"])
-    of = slot("nan", old)
+    old = old or catalogue_model("alder", "Alder 35B A3B", capabilities=["tools", "vision"])
+    new = CatalogModel.objects.filter(name="birch").first() or catalogue_model(
+        "birch", "Birch 27B", capabilities=["tools", "reasoning"]
+    )
+    of = slot(name, old)
     rows: list[Replica] = []
     for n in range(replicas):
-        on = server(f"gpu-{n // 2 + 1}") if n % 2 == 0 else rows[-1].server
+        on = server(f"{prefix}-{n // 2 + 1}") if n % 2 == 0 else rows[-1].server
         rows.append(replica(of, on, gpus=[n % 2]))
     return of, rows, new

@@ -1,0 +1,216 @@
+"""The fleet in every state in which a staff page looks different."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.utils import timezone
+from playwright.sync_api import Page
+
+from inference.models import CatalogModel, PublicName, Replica, Server, Slot, Swap
+from members.models import User
+from tests.browser.view import View, click, open_all
+from tests.inference.staff import rows
+
+REASON = (
+    "ValueError: To serve at least one request with the model's max seq len (131072), 24.0 GiB KV"
+    " cache is needed, which is larger than the available KV cache memory (19.27 GiB)."
+)
+
+
+def fleet_views(admin: User, other: User) -> Iterator[View]:
+    slot, replicas, new = rows.small_fleet(3, prefix="atlas")
+    yield from server_views(admin, slot, replicas)
+    yield from model_views(admin, new)
+    yield from swap_views(admin, other, slot.model, new)
+    yield from new_swap_views(admin)
+    yield View("staff with a fleet", "/staff/", admin)
+
+
+def server_views(admin: User, slot: Slot, replicas: list[Replica]) -> Iterator[View]:
+    atlas, second = replicas[0].server, replicas[2].server
+    atlas.report["fetches"] = {
+        f"acme/birch@{rows.COMMIT}": {"state": "running", "percent": 41},
+        f"acme/cedar@{rows.COMMIT}": {"state": "failed", "code": "disk_short", "detail": "12 GiB"},
+    }
+    atlas.gpus[1]["foreign_mib"] = 8_192
+    atlas.save()
+    Server.objects.filter(pk=second.pk).update(reported_at=timezone.now() - timedelta(hours=2))
+    rows.alert("server_silent", server=second)
+    soon = timezone.now() + timedelta(days=1)
+    waiting = Server.objects.create(name="new-one", seats=10, join_digest="x", join_until=soon)
+    down = rows.replica(slot, atlas, state="failed", error_code="kv_cache_too_small", port=8190)
+    Replica.objects.filter(pk=down.pk).update(error_detail=REASON)
+    rows.alert("replica_down", replica=down)
+    loading = rows.replica(slot, atlas, state="starting", instance="r9-g1", port=8191)
+    rows.tell(atlas, "r9-g1")
+    PublicName.objects.create(
+        name="old-model", slot=slot, model=slot.model, retire_at=timezone.now() + timedelta(days=9)
+    )
+    yield View("staff, servers", "/staff/servers/", admin)
+    yield View("staff, server", f"/staff/servers/{atlas.name}/", admin)
+    yield View("staff, server silent", f"/staff/servers/{second.name}/", admin)
+    yield View("staff, server waiting", f"/staff/servers/{waiting.name}/", admin)
+    yield View("staff, server out", f"/staff/servers/{atlas.name}/out/", admin)
+    yield View("staff, add a server", "/staff/servers/add/", admin)
+
+    def invite(page: Page) -> None:
+        page.fill("[name=name]", "boreas")
+        page.click("main form .button")
+
+    yield View("staff, server invited", "/staff/servers/add/", admin, invite)
+    yield View("staff, slots", "/staff/slots/", admin)
+    yield View("staff, add a slot", "/staff/slots/add/", admin)
+    yield View("staff, replica down", f"/staff/replicas/{down.pk}/", admin)
+    yield View("staff, replica loading", f"/staff/replicas/{loading.pk}/", admin)
+    yield View("staff, replica out", f"/staff/replicas/{replicas[0].pk}/out/", admin)
+
+
+def model_views(admin: User, model: CatalogModel) -> Iterator[View]:
+    yield View("staff, models", "/staff/models/", admin)
+    yield View("staff, model", f"/staff/models/{model.name}/", admin)
+    yield View("staff, change a model", f"/staff/models/{model.name}/edit/", admin)
+
+    def refused(page: Page) -> None:
+        page.fill("[name=flags]", '{"api-key": "x", "seed": -1}')
+        page.fill("[name=config]", "{not json")
+        page.click("main form .button:not(.quiet)")
+
+    yield View("staff, model refused", f"/staff/models/{model.name}/edit/", admin, refused)
+
+
+def swap_views(
+    admin: User, other: User, old: CatalogModel | None, new: CatalogModel
+) -> Iterator[View]:
+    for name, make in SWAPS.items():
+        slug = name.split()[0].strip(",")
+        slot, replicas, _new = rows.small_fleet(2, name=slug, prefix=slug, old=old)
+        swap = make(slot, replicas, new, other)
+        yield View(f"staff, swap {name}", f"/staff/swaps/{swap.pk}/", admin, open_all)
+    yield View("staff, swaps", "/staff/swaps/", admin)
+
+
+def planned(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    return rows.swap(slot, new, by, reason="Chosen in the vote of 2026-Q4.")
+
+
+def preflight(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    return rows.swap(slot, new, by, state="running", waiting_code="server_silent")
+
+
+def draining(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(slot, new, by, state="running")
+    preflight_passed(swap, replicas)
+    under_way(swap, replicas[0], "draining", in_flight=3)
+    rows.steps(swap, replicas[0], ["draining"], seconds=43)
+    return swap
+
+
+def loading(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(slot, new, by, state="running")
+    preflight_passed(swap, replicas)
+    under_way(swap, replicas[0], "starting", model=new, instance="r1-g2-v9")
+    rows.tell(replicas[0].server, "r1-g2-v9")
+    rows.steps(swap, replicas[0], ["draining", "stopping", "starting"], seconds=95)
+    return swap
+
+
+def checking(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(slot, new, by, state="running", paused_at=timezone.now())
+    preflight_passed(swap, replicas)
+    under_way(swap, replicas[0], "checking", model=new, checks=rows.CHECKS)
+    rows.steps(swap, replicas[0], ["draining", "stopping", "starting", "checking"], seconds=12)
+    return swap
+
+
+def watched(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(slot, new, by, state="running")
+    preflight_passed(swap, replicas)
+    for one in replicas:
+        under_way(swap, one, "serving", model=new, checks=rows.CHECKS[:2])
+        rows.steps(swap, one, WAY, seconds=20)
+    rows.part(swap, replicas[0], "done")
+    rows.part(swap, replicas[1], "watched", state_since=timezone.now() - timedelta(seconds=45))
+    return swap
+
+
+def failed(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(
+        slot,
+        new,
+        by,
+        state="failed",
+        error_code="kv_cache_too_small",
+        error_detail=REASON,
+        error_step="start",
+    )
+    preflight_passed(swap, replicas)
+    rows.steps(swap, replicas[0], ["draining", "stopping", "starting"], seconds=300)
+    rows.steps(swap, replicas[0], ["stopping"], seconds=290, detail="kv_cache_too_small")
+    rows.steps(swap, replicas[0], ["starting", "checking", "joining", "serving"], seconds=30)
+    rows.part(swap, replicas[0], "restored")
+    rows.alert("swap_failed", swap=swap, detail="kv_cache_too_small")
+    return swap
+
+
+def done(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(slot, new, by, state="done")
+    preflight_passed(swap, replicas)
+    for one in replicas:
+        rows.steps(swap, one, WAY, seconds=20)
+        rows.part(swap, one, "done")
+        Replica.objects.filter(pk=one.pk).update(model=new, goal_model=new)
+    return swap
+
+
+def refused(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(
+        slot, new, by, state="failed", error_code="parser_unknown", error_step="preflight"
+    )
+    check = {"name": "parsers", "ok": False, "code": "parser_unknown", "detail": "qwen9_coder"}
+    rows.part(swap, replicas[0], "waiting", preflight=[check])
+    return swap
+
+
+WAY = ["draining", "stopping", "starting", "checking", "joining", "serving"]
+SWAPS = {
+    "planned": planned,
+    "preflight": preflight,
+    "draining": draining,
+    "loading": loading,
+    "checking, paused": checking,
+    "watched": watched,
+    "failed": failed,
+    "refused": refused,
+    "done": done,
+}
+
+
+def preflight_passed(swap: Swap, replicas: list[Replica]) -> None:
+    checks = [{"name": name, "ok": True, "code": "", "detail": ""} for name in ("weights", "port")]
+    for one in replicas:
+        rows.part(swap, one, "waiting", preflight=checks)
+
+
+def under_way(swap: Swap, one: Replica, state: str, **fields: object) -> None:
+    since = timezone.now() - timedelta(seconds=43)
+    Replica.objects.filter(pk=one.pk).update(
+        state=state, swap=swap, state_since=since, goal_model=swap.to_model, **fields
+    )
+    rows.part(swap, one, "changing")
+
+
+def new_swap_views(admin: User) -> Iterator[View]:
+    yield View("staff, new swap", "/staff/swaps/new/", admin)
+    yield View("staff, swap preview", "/staff/swaps/new/?slot=nan&model=birch", admin)
+    yield View("staff, swap preview, open", "/staff/swaps/new/?slot=draining&model=birch", admin)
+    alone, _replicas, _new = rows.small_fleet(
+        1, name="alone", prefix="alone", old=CatalogModel.objects.get(name="alder")
+    )
+    rows.catalogue_model("giant", "Giant 480B", weights_mib=400_000, capabilities=[])
+    yield View("staff, swap preview, gap", "/staff/swaps/new/?slot=alone&model=giant", admin)
+
+    def late(page: Page) -> None:
+        page.fill("[name=start_at]", "2001-01-01T10:00")
+        click("main section form .button:not(.quiet)")(page)
+
+    yield View("staff, swap, late", "/staff/swaps/new/?slot=alone&model=birch", admin, late)
