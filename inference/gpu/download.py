@@ -2,8 +2,9 @@
 
     python download.py REPO REVISION PROGRESS_FILE
 
-Broken off, it goes on where it stopped when it is run again. Writes {"total", "sizes"} into
-PROGRESS_FILE at first, {"code", "detail"} when it fails; exits 0 when all files are there.
+Broken off, it keeps the files that were whole and fetches the others when it is run again. Writes
+{"total", "sizes"} into PROGRESS_FILE at first, {"code", "detail"} when it fails; exits 0 when all
+files are there.
 """
 
 import json

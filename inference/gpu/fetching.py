@@ -4,6 +4,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ def sizes(state: HostState, repo: str, revision: str) -> dict[str, int] | None:
 
 def run(host: Host, folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     """In the background process. `disk_mib` is checked first: a full disk harms what runs."""
-    here = weights.bytes_here(host.hf_home, request["repo"]) // 2**20
+    weights.drop_remnants(host.hf_home, request["repo"])
+    here = weights.bytes_here(host.hf_home, request["repo"], since=time.time()) // 2**20
     host.hf_home.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(host.hf_home).free // 2**20
     missing = max(0, request["disk_mib"] - here) + SPARE_MIB * bool(request["disk_mib"])
@@ -85,7 +87,8 @@ def _percent(host: Host, folder: Path, request: dict[str, Any]) -> int:
         return min(99, int(said[-1])) if said else 0
     progress = read_json(folder / "progress.json") or {}
     total = progress.get("total") or request["disk_mib"] * 2**20
-    here = weights.bytes_here(host.hf_home, request["repo"])
+    since = (folder / "request.json").stat().st_mtime
+    here = weights.bytes_here(host.hf_home, request["repo"], since=since)
     return min(99, 100 * here // total) if total else 0
 
 

@@ -17,7 +17,7 @@ LARGEST = 32 * 1024 * 1024
 KEPT = 1024 * 1024
 
 _READY = re.compile(
-    r"Application startup complete|Uvicorn running on|Starting (?:vLLM API )?server"
+    r"Application startup complete|Uvicorn running on|Starting (?:vLLM )?(?:API )?server"
 )
 # vLLM's and uvicorn's own lines begin so; the lines of a message that spans several do not.
 _PREFIX = re.compile(
@@ -27,7 +27,7 @@ _KNOWN_FORM = re.compile(
     r"Engine \d+: Avg prompt throughput|GPU KV cache size|Maximum concurrency"
     r"|Waiting for application|Application (?:startup|shutdown) complete"
     r"|(?:Started|Finished) server"
-    r"|Starting (?:vLLM API )?server|Uvicorn running|Route: |Shutting down|Shut down"
+    r"|Starting (?:vLLM )?(?:API )?server|Uvicorn running|Route: |Shutting down|Shut down"
     r"|Engine core proc \w+ died|EngineCore encountered|Loading \S+ as |Loading safetensors"
 )
 _SECRET = re.compile(r"\b(?:sk-|hf_)[A-Za-z0-9_-]{8,}|(?<=Bearer )\S+")

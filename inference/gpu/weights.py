@@ -8,10 +8,15 @@ https://huggingface.co/docs/huggingface_hub/guides/manage-cache
 import json
 import re
 import struct
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+INCOMPLETE = ".incomplete"
+# A fetch that lives writes all the time; somebody else's may be at work in the same cache.
+REMNANT_SECONDS = 600
 _REPO_FOLDER = re.compile(r"models--([A-Za-z0-9_.-]+?)--([A-Za-z0-9_.-]+)", re.ASCII)
 _REVISION = re.compile(r"[0-9a-f]{40}", re.ASCII)
 _HEADER_BYTES = 100 * 1024 * 1024
@@ -56,17 +61,28 @@ def present(hf_home: Path) -> list[str]:
     )
 
 
-def bytes_here(hf_home: Path, repo: str) -> int:
-    """Really on disk, also of files that are still coming."""
-    blobs = repository(hf_home, repo) / "blobs"
+def bytes_here(hf_home: Path, repo: str, *, since: float) -> int:
+    """Really on disk: whole files, and those still coming that were written after `since`."""
     total = 0
-    for file in blobs.iterdir() if blobs.is_dir() else ():
-        try:
+    for file in _blobs(hf_home, repo):
+        with suppress(OSError):
             found = file.stat()
-        except OSError:
-            continue
-        total += min(found.st_size, found.st_blocks * 512)
+            if file.suffix != INCOMPLETE or found.st_mtime >= since:
+                total += min(found.st_size, found.st_blocks * 512)
     return total
+
+
+def drop_remnants(hf_home: Path, repo: str) -> None:
+    """Of fetches that were killed: huggingface_hub 2 neither continues nor removes them."""
+    for file in _blobs(hf_home, repo):
+        with suppress(OSError):
+            if file.suffix == INCOMPLETE and file.stat().st_mtime < time.time() - REMNANT_SECONDS:
+                file.unlink()
+
+
+def _blobs(hf_home: Path, repo: str) -> list[Path]:
+    blobs = repository(hf_home, repo) / "blobs"
+    return sorted(blobs.iterdir()) if blobs.is_dir() else []
 
 
 def _snapshots(hf_home: Path) -> Iterator[tuple[str, Path]]:

@@ -8,20 +8,25 @@ import pytest
 from inference.gpu.spec import EngineSpec, SpecError
 from tests.inference.gpu.rig import spec
 
+
+def of(name: str, *values: Any) -> list[tuple[str, Any]]:
+    return [(name, value) for value in values]
+
+
 HOSTILE: list[tuple[str, Any]] = [
-    *[("instance", value) for value in ("", "../x", "r1/g1", "r1 g1", "R1", "r1\n", "-r1", "a" * 61)],
-    *[("model", value) for value in ("small", "/etc/passwd", "a/../b", "a/b/c", "--x/y", "a/b\n", 7)],
-    *[("revision", value) for value in ("main", "0" * 39, "G" * 40, "0" * 40 + "\n")],
-    *[("names", value) for value in ([], ["--host"], ["a b"], ["a", "a"], "nan", ["a\nb"], ["../a"])],
-    *[("host", value) for value in ("0.0.0.0", "::", "8.8.8.8", "localhost", "127.0.0.1\n", "", 1)],
-    *[("port", value) for value in (0, 80, 65_536, "8000", True, 10**30, -1, 8000.0)],
-    *[("gpus", value) for value in ([64], [-1], [0, 0], ["0"], [True], 0, list(range(17)))],
-    *[("shutdown_timeout", value) for value in (0, -1, 3601, "30", True)],
-    *[("memory_mib", value) for value in (-1, 10**12, None, 1.5)],
-    *[("disk_mib", value) for value in (-1, 10**12)],
-    ("flags", []),
-    ("environment", "A=B"),
-]  # fmt: skip
+    *of("instance", "", "../x", "r1/g1", "r1 g1", "R1", "r1\n", "-r1", "a" * 61),
+    *of("model", "small", "/etc/passwd", "a/../b", "a/b/c", "--x/y", "a/b\n", 7),
+    *of("revision", "main", "0" * 39, "G" * 40, "0" * 40 + "\n"),
+    *of("names", [], ["--host"], ["a b"], ["a", "a"], "nan", ["a\nb"], ["../a"]),
+    *of("host", "0.0.0.0", "::", "8.8.8.8", "localhost", "127.0.0.1\n", "", 1),
+    *of("port", 0, 80, 65_536, "8000", True, 10**30, -1, 8000.0),
+    *of("gpus", [64], [-1], [0, 0], ["0"], [True], 0, list(range(17))),
+    *of("shutdown_timeout", 0, -1, 3601, "30", True),
+    *of("memory_mib", -1, 10**12, None, 1.5),
+    *of("disk_mib", -1, 10**12),
+    *of("flags", []),
+    *of("environment", "A=B"),
+]
 FLAGS: list[tuple[str, Any]] = [
     ("enable-log-requests", True), ("enable-log-outputs", True), ("host", "0.0.0.0"),
     ("port", 1), ("uds", "/tmp/x"), ("api-key", "x"), ("config", "/etc/x.yaml"),
@@ -47,9 +52,10 @@ FLAGS: list[tuple[str, Any]] = [
 ]  # fmt: skip
 VARIABLES: list[tuple[str, Any]] = [
     ("LD_PRELOAD", "x"), ("PATH", "x"), ("PYTHONPATH", "x"), ("VLLM_LOGGING_LEVEL", "DEBUG"),
-    ("VLLM_PLUGINS", "x"), ("VLLM_API_KEY", "x"), ("HF_HUB_OFFLINE", "0"), ("CUDA_VISIBLE_DEVICES", "1"),
-    ("VLLM_USE_DEEP_GEMM", "1\nLD_PRELOAD=x"), ("VLLM_USE_DEEP_GEMM", "/etc/x"), ("VLLM_USE_DEEP_GEMM", 1),
-    ("SIM_GPU_DIR", "x"), ("SIM_FAULTS_FILE", "x"), ("SIM_LOAD_SECONDS", "a b"), ("sim_x", "1"),
+    ("VLLM_PLUGINS", "x"), ("VLLM_API_KEY", "x"), ("HF_HUB_OFFLINE", "0"),
+    ("CUDA_VISIBLE_DEVICES", "1"), ("VLLM_USE_DEEP_GEMM", "1\nLD_PRELOAD=x"),
+    ("VLLM_USE_DEEP_GEMM", "/etc/x"), ("VLLM_USE_DEEP_GEMM", 1), ("SIM_GPU_DIR", "x"),
+    ("SIM_FAULTS_FILE", "x"), ("SIM_LOAD_SECONDS", "a b"), ("sim_x", "1"),
 ]  # fmt: skip
 
 
