@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run status stop shell test lint format bench lock messages compilemessages clean-data python
+.PHONY: help setup setup-dev run status stop shell test test-vllm lint format bench lock lock-engine messages compilemessages clean-data python
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ shell: ## A shell with the settings of the running stack, for manage.py
 test: setup-dev ## All tests, against the real parts and a real browser (ARGS="-k waitlist" for some)
 	@$(VENV)/python -m pytest $(ARGS)
 
+test-vllm: setup-dev ## The engine's contract on real vLLM, on the CPU (x86-64, Python 3.11, 3 GB)
+	@$(VENV)/python deploy/engine/install.py --target .nan/engine --device cpu --models .nan/engine-models
+	@CONTRACT_ENGINE=vllm $(VENV)/python -m pytest tests/contract $(ARGS)
+
 lint: setup-dev ## Format, rules, types, import directions, templates
 	@$(VENV)/ruff format --check .
 	@$(VENV)/ruff check .
@@ -57,6 +61,16 @@ lock: setup ## Resolve the requirements again and write the locks with their has
 	  $(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --custom-compile-command "make lock" $(LOCK_ARGS) --output-file $$file.txt $$file.in || exit 1; \
 	done
+
+CPU_TORCH = $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS),--torch-backend cpu)
+
+lock-engine: setup ## The same for the engine's environments
+	@cd deploy/engine && PATH="$(CURDIR)/$(VENV):$$PATH" && set -e && \
+	  lock="uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 --generate-hashes $(LOCK_ARGS)" && \
+	  $$lock --custom-compile-command "make lock-engine" requirements.in -o requirements.txt && \
+	  $$lock --custom-compile-command "make lock-engine" --no-deps requirements-models.in -o requirements-models.txt && \
+	  $$lock --custom-compile-command "make lock-engine" $(CPU_TORCH) requirements-cpu.in -o requirements-cpu.txt \
+	    --no-emit-package torchvision --no-emit-package torchaudio --no-emit-package torchcodec --no-emit-package triton
 
 messages: setup-dev ## Collect the strings to translate into locale/es
 	@eval "$$($(VENV)/python -m nan.local env --placeholder)" && $(VENV)/python manage.py makemessages --locale es --no-obsolete --no-location --ignore .nan --ignore tests
