@@ -118,6 +118,7 @@ def test_a_warning_follows_three_days_before_the_end(fleet: Fleet, new: CatalogM
     for _ in range(2):
         rotations.tell()
     assert mails() == WARNED + TOLD
+    assert PublicName.objects.get(name="old-one").warned_at is not None
 
 
 def test_no_warning_right_after_the_first_mail(

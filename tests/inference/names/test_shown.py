@@ -14,7 +14,10 @@ from tests.people import signed_in
 pytestmark = pytest.mark.django_db
 
 
-def test_the_slot_of_the_settings_is_shown(fleet: Fleet, embedding: Slot) -> None:
+def test_the_slot_of_the_settings_is_shown(fleet: Fleet, new: CatalogModel) -> None:
+    fleet.slot.number = 2
+    fleet.slot.save()
+    Slot.objects.create(name="talk", title="Talk", number=1, model=new)
     assert shown() == Shown("nan", "Old-One", context=100_000, output=30_000)
 
 
