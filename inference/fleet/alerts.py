@@ -5,7 +5,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from inference.models import Alert, Replica, Server, Swap
+from inference.models import Alert, FleetEvent, Replica, Server, Slot, Swap
 
 
 def open_alert(
@@ -36,6 +36,26 @@ def close_alert(
 ) -> None:
     about = {"code": code, "server": server, "replica": replica, "swap": swap}
     Alert.objects.filter(**_exactly(about), closed_at=None).update(closed_at=timezone.now())
+
+
+def dismiss(alert: Alert, *, actor: Any) -> None:
+    """Somebody has seen it and wants it off the page; it opens again if it is noticed again."""
+    if Alert.objects.filter(pk=alert.pk, closed_at=None).update(closed_at=timezone.now()):
+        FleetEvent.objects.create(
+            server_id=alert.server_id,
+            replica_id=alert.replica_id,
+            swap_id=alert.swap_id,
+            what="alert_dismissed",
+            detail=alert.code,
+            actor=actor,
+        )
+
+
+def close_of_slot(code: str, slot: Slot) -> None:
+    """What was open about earlier swaps of a slot is over when the next one is planned."""
+    Alert.objects.filter(code=code, swap__slot=slot, closed_at=None).update(
+        closed_at=timezone.now()
+    )
 
 
 def close_all(replica: Replica) -> None:

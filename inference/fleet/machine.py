@@ -102,7 +102,7 @@ def _ask_to_start(replica: Replica, sight: Sight) -> None:
         _fail(replica, "memory_held")
         return
     else:
-        tell.report(replica.server)
+        return  # the round asks for the next report
     write(replica, told_at=sight.now)
 
 

@@ -5,13 +5,14 @@ moves; the pass ends before a Celery task may not run longer, and the next takes
 """
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 import structlog
 from django.utils import timezone
 
-from inference.fleet import alerts, lease, sight, wake, watching
+from inference.fleet import alerts, lease, sight, tell, wake, watching
 from inference.fleet.change import ReplicaChanged
 from inference.fleet.machine import Sight, advance
 from inference.models import Replica, ReplicaState, Swap
@@ -22,6 +23,7 @@ log = structlog.get_logger(__name__)
 PASS_SECONDS = 12
 ROUND_SECONDS = 0.5
 """Between two rounds while something moves."""
+AWAITED = (ReplicaState.STARTING, ReplicaState.STOPPING)
 
 
 def run_pass(*, seconds: float = PASS_SECONDS) -> bool:
@@ -53,12 +55,20 @@ def one_round(now: datetime) -> bool:
     for replica in replicas:
         _advance(replica, sights[replica.pk])
         _watch(replica, now)
+    _ask_for_news(replicas)
     swaps.start_due(now)
     for swap in Swap.objects.active().select_related("slot", "from_model", "to_model"):
         swaps.advance(swap, now)
     return any(not replica.at_rest and _moves(replica) for replica in replicas) or (
         Swap.objects.active().filter(paused_at=None).exists()
     )
+
+
+def _ask_for_news(replicas: Sequence[Replica]) -> None:
+    """Of servers on which an engine is coming or going: their own reports are seconds apart."""
+    waiting = {r.server_id: r.server for r in replicas if r.state in AWAITED}
+    for server in waiting.values():
+        tell.report(server)
 
 
 def _moves(replica: Replica) -> bool:

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from inference.fleet import alerts
 from inference.fleet.errors import FleetRefused
 from inference.fleet.wake import wake_fleet
 from inference.models import (
@@ -69,6 +70,7 @@ def plan(
             )
             life.begin(slot=slot, model=model)
             _note(swap, "planned", actor)
+            alerts.close_of_slot("swap_failed", slot)
     except IntegrityError:
         raise SwapRefused("slot_busy") from None
     except life.NameTaken:

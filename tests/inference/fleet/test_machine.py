@@ -164,7 +164,7 @@ def test_it_waits_for_memory_and_not_for_the_port(
     replica = to_starting(first, machine_room)
     say(machine_room, gpus=[rooms.gpu(0, used=23_000), rooms.gpu(1)])
     replica = look(replica)
-    assert (replica.state, told.names()) == ("starting", ["gpu_report"])
+    assert (replica.state, told.names()) == ("starting", [])
     say(machine_room, gpus=[rooms.gpu(0, used=200), rooms.gpu(1)])
     replica = look(replica, later=4)
     assert told.names()[-1] == "gpu_start"
