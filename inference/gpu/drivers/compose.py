@@ -42,7 +42,7 @@ class ComposeDriver:
         )
         write_atomically(file, json.dumps(content, indent=2))
         self._call(
-            "compose", "--file", str(file), "up", "--detach", "--no-build", "--pull", "never",
+            "compose", f"--project-name={container(record)}", "--file", str(file), "up", "--detach", "--no-build", "--pull", "never",
             secrets=launch.secrets,
         )  # fmt: skip
 
@@ -146,7 +146,7 @@ def compose_file(*, host: Host, record: Record, launch: Launch, marker: str) -> 
         gpus = [str(gpu) for gpu in record.gpus]
         device = {"driver": "nvidia", "device_ids": gpus, "capabilities": ["gpu"]}
         service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
-    return {"name": container(record), "services": {"engine": service}}
+    return {"services": {"engine": service}}
 
 
 def _literal(text: str) -> str:
