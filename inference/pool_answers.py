@@ -70,7 +70,7 @@ class Snapshot:
 def read_snapshot(answer: str, slots: Collection[str]) -> Snapshot:
     lines = answer.splitlines()
     info = dict(line.split(": ", 1) for line in lines if re.match(r"[A-Z]\w+: ", line))
-    names = next(line for line in lines if line.startswith("# be_id "))
+    names = lines[_position(lines, "# be_id ")]
     columns = names.removeprefix("# ").split()
     states = [line.split() for line in lines if re.match(r"\d+ \S+ \d+ \S+ ", line)]
     statistics = _statistics(lines)
@@ -81,6 +81,8 @@ def read_snapshot(answer: str, slots: Collection[str]) -> Snapshot:
         if backend in slots and place:
             found = statistics[backend, state["srv_name"]]
             servers[backend, int(place[1])] = _server(state, found, row)
+    if not servers:
+        raise ValueError("no places of ours")
     return Snapshot(
         worker=Worker(pid=int(info["Pid"]), started=int(info["Start_time_sec"])),
         settled=int(info["Uptime_sec"]) >= SETTLED_SECONDS,
@@ -90,8 +92,13 @@ def read_snapshot(answer: str, slots: Collection[str]) -> Snapshot:
     )
 
 
+def _position(lines: list[str], start: str) -> int:
+    found = [at for at, line in enumerate(lines) if line.startswith(start)]
+    return found[0]
+
+
 def _statistics(lines: list[str]) -> dict[tuple[str, str], dict[str, str]]:
-    start = next(at for at, line in enumerate(lines) if line.startswith("# pxname,"))
+    start = _position(lines, "# pxname,")
     table = [lines[start].removeprefix("# ")]
     for line in lines[start + 1 :]:
         if not line:
