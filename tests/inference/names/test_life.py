@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from inference.models import CatalogModel, PublicName, Slot
 from inference.names import life
@@ -45,6 +46,17 @@ def test_finishing_again_keeps_the_last_day(fleet: Fleet, new: CatalogModel) -> 
     first = list(PublicName.objects.values())
     fleet.finish(swap)
     assert list(PublicName.objects.values()) == first
+
+
+def test_the_gateway_is_told_at_once_when_the_swap_has_committed(
+    fleet: Fleet,
+    new: CatalogModel,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    swap = fleet.begin(new)
+    with django_capture_on_commit_callbacks() as published:
+        fleet.finish(swap)
+    assert len(published) == 1
 
 
 def test_a_swap_that_goes_back_leaves_names_as_they_were(fleet: Fleet, new: CatalogModel) -> None:
