@@ -54,6 +54,8 @@ ENGINE_API_KEY = env.text("ENGINE_API_KEY", "")
 # Two people look at a swap before it runs. A community with one admin sets 0.
 SWAP_SECOND_ADMIN = env.flag("SWAP_SECOND_ADMIN", default=True)
 RETIRED_NAME_DAYS = env.number("RETIRED_NAME_DAYS", 14)
+# From the first SIGTERM to SIGKILL; the engine's own shutdown timeout is shorter.
+ENGINE_KILL_SECONDS = env.number("ENGINE_KILL_SECONDS", 60)
 MEMORY_SECONDS = env.number("MEMORY_SECONDS", 120)  # for a GPU to be free after its engine ended
 # How GPU servers reach Redis: they get it when they join. Over the VPN, with a password.
 GPU_REDIS_URL = env.text("GPU_REDIS_URL", "")

@@ -101,13 +101,19 @@ def wait_for_models(*, seconds: float, say: Callable[[str], None]) -> None:
         time.sleep(0.3)
 
 
+def _serves(replica: Replica) -> bool:
+    """By the last report as well: after a restart of the machine the row still says so."""
+    running = replica.report.get("state") == "running"
+    return replica.state == ReplicaState.SERVING and running
+
+
 def _waiting() -> str:
     """Which slots, and what their replicas are doing."""
     found = []
     for slot in Slot.objects.filter(replicas__goal=Goal.SERVE).distinct():
-        states = [str(r.get_state_display()) for r in slot.replicas.filter(goal=Goal.SERVE)]
+        replicas = list(slot.replicas.filter(goal=Goal.SERVE).select_related("server"))
+        states = [str(replica.get_state_display()) for replica in replicas]
         published = slot.public_names.filter(retired_at=None).exclude(confirmed="").exists()
-        serving = slot.replicas.filter(state=ReplicaState.SERVING).exists()
-        if not (serving and published):
+        if not (published and any(_serves(replica) for replica in replicas)):
             found.append(f"{slot.name} ({', '.join(states)})")
     return ", ".join(found)

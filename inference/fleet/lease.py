@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from inference.models import FleetLease
 
-LEASE = timedelta(seconds=20)
+LEASE = timedelta(seconds=12)
 """Longer than one round of a pass can take (two timeouts of 2 s and the pool's); a worker that was
 killed in the middle holds everything up for no longer than this."""
 

@@ -7,6 +7,7 @@ again while the server's report doesn't show it. A late one is dropped (`expires
 from typing import Any
 
 import structlog
+from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from inference.gpu.spec import EngineSpec
@@ -18,8 +19,6 @@ log = structlog.get_logger(__name__)
 EXPIRES = 15
 AGAIN = 3.0
 """Seconds between two sendings of the same."""
-KILL_AFTER = 60
-"""Seconds from the first SIGTERM to SIGKILL; the engine's own shutdown timeout is shorter."""
 
 
 def start(server: Server, spec: EngineSpec) -> None:
@@ -27,7 +26,7 @@ def start(server: Server, spec: EngineSpec) -> None:
 
 
 def stop(server: Server, instance: str) -> None:
-    _send(server, "gpu_stop", server.name, instance, KILL_AFTER)
+    _send(server, "gpu_stop", server.name, instance, settings.ENGINE_KILL_SECONDS)
 
 
 def preflight(server: Server, request: str, spec: EngineSpec) -> None:
