@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
+from django.forms.utils import ErrorDict
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -90,7 +91,7 @@ def _show(
     status: int = 200,
 ) -> HttpResponse:
     if read:  # not asked to be saved yet: what is still missing is no fault
-        form._errors = form.error_class()  # type: ignore[attr-defined]
+        form._errors = ErrorDict()
     context = {"form": form, "model": model, "flags": FLAGS, "variables": VARIABLES}
     return render(request, "staff/fleet/model_form.html", context, status=status)
 

@@ -97,4 +97,5 @@ class PlanForm(forms.Form):
     def choice(self) -> dict[str, Any]:
         """What `swaps.plan` takes."""
         found = dict(self.cleaned_data)
-        return {**found, "drain_seconds": found.pop("drain_minutes") * 60}
+        minutes = found.pop("drain_minutes")
+        return {**found, "drain_seconds": minutes * 60}

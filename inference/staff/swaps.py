@@ -191,7 +191,7 @@ ACTIONS: dict[str, tuple[Callable[..., object], Any, Callable[[Swap, Any], bool]
     "start": (
         swaps.start_now,
         gettext_lazy("It starts now."),
-        lambda swap, _person: swap.started_at is not None,
+        lambda swap, _person: swap.state in (SwapState.APPROVED, SwapState.RUNNING),
     ),
     "cancel": (
         swaps.cancel,
@@ -201,7 +201,7 @@ ACTIONS: dict[str, tuple[Callable[..., object], Any, Callable[[Swap, Any], bool]
     "pause": (
         swaps.pause,
         gettext_lazy("Paused: the step that runs is finished, the next does not begin."),
-        lambda swap, _person: swap.paused_at is not None,
+        lambda swap, _person: swap.paused_at is not None and swap.is_open,
     ),
     "resume": (
         swaps.resume,

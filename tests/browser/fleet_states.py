@@ -203,9 +203,7 @@ def new_swap_views(admin: User) -> Iterator[View]:
     yield View("staff, new swap", "/staff/swaps/new/", admin)
     yield View("staff, swap preview", "/staff/swaps/new/?slot=nan&model=birch", admin)
     yield View("staff, swap preview, open", "/staff/swaps/new/?slot=draining&model=birch", admin)
-    alone, _replicas, _new = rows.small_fleet(
-        1, name="alone", prefix="alone", old=CatalogModel.objects.get(name="alder")
-    )
+    rows.small_fleet(1, name="alone", prefix="alone", old=CatalogModel.objects.get(name="alder"))
     rows.catalogue_model("giant", "Giant 480B", weights_mib=400_000, capabilities=[])
     yield View("staff, swap preview, gap", "/staff/swaps/new/?slot=alone&model=giant", admin)
 

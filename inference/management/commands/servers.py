@@ -1,39 +1,84 @@
-"""`manage.py servers list|add`: the GPU servers and the seats that they carry."""
+"""`manage.py servers list|show|add|invite|out|back`: GPU servers and the seats that they carry."""
 
-import json
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
+from inference.fleet import replicas, servers
+from inference.management import operating
+from inference.management.operating import Row, acting
 from inference.models import Server
+from inference.staff.forms import InviteForm
 
 
 class Command(BaseCommand):
-    help = "Lists the servers, or adds one with its seats (adding it again changes its seats)."
+    help = "GPU servers: what they report, how many members they carry, in and out of service."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        for name in ("list", "add"):
-            verb = verbs.add_parser(name)
-            verb.add_argument("--json", action="store_true", default=False, help="for scripts")
-            if name == "add":
-                verb.add_argument("name")
-                verb.add_argument("--seats", type=int, required=True)
-                verb.add_argument(
-                    "--first", action="store_true", help="only if there is no server yet"
-                )
+        listed = verbs.add_parser("list")
+        show = verbs.add_parser("show", help="everything that it last reported")
+        add = verbs.add_parser("add", help="sets the seats of a server, new or not")
+        invite = verbs.add_parser("invite", help="prints a one-time token for a new host")
+        out = verbs.add_parser("out", help="drains and stops all its replicas")
+        back = verbs.add_parser("back", help="starts them again")
+        for verb in (show, add, invite, out, back):
+            verb.add_argument("name")
+        add.add_argument("--seats", type=operating.upto(10_000), required=True)
+        add.add_argument("--first", action="store_true", help="only if there is no server yet")
+        invite.add_argument("--seats", type=operating.upto(10_000), default=0)
+        operating.can_drain(out)
+        operating.can_act_as(invite, out, back)
+        operating.can_print_json(listed, show, add, invite, out, back)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rows = Server.objects.all()
-        if options["verb"] == "add" and not (options["first"] and rows.exists()):
-            server, _created = Server.objects.update_or_create(
-                name=options["name"], defaults={"seats": options["seats"], "active": True}
-            )
-            rows = rows.filter(pk=server.pk)
-        found = [{"name": s.name, "seats": s.seats, "active": s.active} for s in rows]
-        if options["json"]:
-            self.stdout.write(json.dumps(found))
-            return
-        for row in found:
-            state = "" if row["active"] else " (out of service)"
-            self.stdout.write(f"{row['name']}: {row['seats']} seats{state}")
+        operating.run(self, options)
+
+    def do_list(self, options: dict[str, Any]) -> list[Row]:
+        return [_row(server) for server in Server.objects.all()]
+
+    def do_show(self, options: dict[str, Any]) -> list[Row]:
+        server = operating.server(options["name"])
+        return [{**_row(server), "address": server.address, "report": server.report}]
+
+    def do_add(self, options: dict[str, Any]) -> list[Row]:
+        if options["first"] and Server.objects.exists():
+            return self.do_list(options)
+        server, _created = Server.objects.update_or_create(
+            name=options["name"], defaults={"seats": options["seats"], "active": True}
+        )
+        return [_row(server)]
+
+    def do_invite(self, options: dict[str, Any]) -> list[Row]:
+        form = InviteForm({"name": options["name"], "seats": options["seats"]})
+        if not form.is_valid():
+            raise CommandError("; ".join(t for texts in form.errors.values() for t in texts))
+        server, token = servers.invite(**form.cleaned_data, actor=acting(options))
+        note = "shown once; works once, within 24 hours"
+        return [{"name": server.name, "token": token, "note": note}]
+
+    def do_out(self, options: dict[str, Any]) -> list[Row]:
+        server = operating.server(options["name"])
+        replicas.take_server_out(server=server, actor=acting(options), **operating.drain(options))
+        server.refresh_from_db()
+        return [_row(server)]
+
+    def do_back(self, options: dict[str, Any]) -> list[Row]:
+        server = operating.server(options["name"])
+        replicas.put_server_back(server=server, actor=acting(options))
+        server.refresh_from_db()
+        return [_row(server)]
+
+
+def _row(server: Server) -> Row:
+    return {
+        "name": server.name,
+        "seats": server.seats,
+        "active": server.active,
+        "gpus": len(server.gpus),
+        "engine": server.engine,
+        "reported_at": server.reported_at,
+        "silent": server.silent(timezone.now()),
+        "replicas": [f"{one}={one.state}" for one in server.replicas.select_related("server")],
+    }

@@ -143,7 +143,8 @@ def steps(
 ) -> None:
     """Events of a replica in a swap, evenly spaced, the last one `seconds` ago."""
     now = timezone.now()
-    for back, what in enumerate(reversed(states)):
+    for n, what in enumerate(states, start=1):
+        back = len(states) - n
         FleetEvent.objects.create(
             swap=row,
             replica=one,

@@ -1,0 +1,144 @@
+"""The catalogue's pages: what is shown, what is refused, that nothing typed is lost."""
+
+import json
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+
+from inference.models import CatalogModel
+from members.models import User
+from tests.inference.staff import rows
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db
+
+GOOD: dict[str, Any] = {
+    "name": "birch-27b",
+    "title": "Birch 27B",
+    "kind": "chat",
+    "repo": "acme/Birch-27B-FP8",
+    "revision": rows.COMMIT,
+    "licence": "Apache-2.0",
+    "config": json.dumps(rows.CONFIG),
+    "weights_mib": "28000",
+    "context_length": "131072",
+    "max_output": "32768",
+    "capabilities": ["tools", "reasoning"],
+    "gpus_needed": "1",
+    "memory_mib": "90000",
+    "flags": '{"tool-call-parser": "hermes", "enable-auto-tool-choice": true}',
+    "environment": "{}",
+    "load_seconds": "900",
+    "offered": "on",
+}
+
+
+def html(answer: HttpResponse) -> str:
+    return " ".join(answer.content.decode().split())
+
+
+def as_data(text: str) -> Any:
+    """JSON is laid out anew; what is none stays to the letter."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def test_add_and_change(admin: User) -> None:
+    client = signed_in(admin)
+    assert client.post("/staff/models/add/", GOOD)["Location"] == "/staff/models/birch-27b/"
+    model = CatalogModel.objects.get()
+    assert (model.flags["tool-call-parser"], model.config) == ("hermes", rows.CONFIG)
+    assert model.capabilities == ["tools", "reasoning"]
+    changed = {**GOOD, "name": "other", "context_length": "65536"}
+    client.post("/staff/models/birch-27b/edit/", changed)
+    model.refresh_from_db()
+    assert (model.name, model.context_length) == ("birch-27b", 65_536)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "Birch 27B", "lower-case letters"),
+        ("name", "add", "Choose another"),
+        ("repo", "https://huggingface.co/acme/birch", "owner/name"),
+        ("revision", "main", "A full commit"),
+        ("config", "{not json", "This is not JSON. Nothing was saved"),
+        ("config", "[1]", "This must be a JSON object"),
+        ("flags", "{'a': 1}", "This is not JSON. Nothing was saved"),
+        ("flags", '{"api-key": "x"}', "api-key is not a flag that servers accept."),
+        ("flags", '{"seed": -1}', "seed can&#x27;t be -1."),
+        ("flags", '{"max-model-len": 1}', "max-model-len comes from the fields of this form."),
+        ("environment", '{"LD_PRELOAD": "x"}', "LD_PRELOAD=x is not allowed."),
+        ("capabilities", ["flight"], "flight"),
+        ("max_output", "200000", "longer than the context"),
+        ("memory_mib", "0", "how much must be free"),
+        ("kind", "embedding", "has none of these"),
+        ("load_seconds", "5", "10"),
+    ],
+)
+def test_what_is_refused_comes_back_as_it_was_typed(
+    field: str, value: Any, said: str, admin: User
+) -> None:
+    answer = signed_in(admin).post("/staff/models/add/", {**GOOD, field: value})
+    assert answer.status_code == 422
+    assert CatalogModel.objects.count() == 0
+    page = html(answer)
+    assert said in page.replace("&quot;", '"')
+    form = answer.context["form"]
+    assert {name: form[name].value() for name in ("title", "licence")} == {
+        "title": "Birch 27B",
+        "licence": "Apache-2.0",
+    }
+    if field in ("config", "flags", "environment"):
+        assert as_data(form[field].value()) == as_data(value)
+
+
+def test_all_wrong_flags_are_named_at_once(admin: User) -> None:
+    flags = '{"seed": -1, "host": "0.0.0.0", "dtype": "bfloat16"}'
+    page = html(signed_in(admin).post("/staff/models/add/", {**GOOD, "flags": flags}))
+    assert "seed can&#x27;t be -1." in page
+    assert "host is not a flag that servers accept." in page
+    assert "dtype can" not in page
+
+
+def test_fill_in_from_a_pasted_config(admin: User) -> None:
+    config = {"text_config": {"max_position_embeddings": 262_144}, "vision_config": {}}
+    half = {"name": "cedar", "config": json.dumps(config), "action": "read"}
+    answer = signed_in(admin).post("/staff/models/add/", half)
+    form = answer.context["form"]
+    assert (form["context_length"].value(), form["name"].value()) == ("262144", "cedar")
+    assert form["capabilities"].value() == ["vision"]
+    assert "errorlist" not in html(answer)
+    assert CatalogModel.objects.count() == 0
+    answer = signed_in(admin).post("/staff/models/add/", {**half, "config": "nonsense"})
+    assert "Nothing could be read from it" in html(answer)
+    assert answer.context["form"]["config"].value() == "nonsense"
+
+
+def test_where_it_fits(admin: User) -> None:
+    rows.server("big")
+    rows.server("bare", gpus=0)
+    rows.catalogue_model("small")
+    rows.catalogue_model("giant", weights_mib=400_000)
+    rows.catalogue_model("vectors", kind="embedding", gpus_needed=0, capabilities=[], config={})
+    found = {
+        row.model.name: [place.server.name for place in row.fitting]
+        for row in signed_in(admin).get("/staff/models/").context["rows"]
+    }
+    assert found == {"small": ["big"], "giant": [], "vectors": ["bare", "big"]}
+    page = html(signed_in(admin).get("/staff/models/giant/"))
+    assert ("does not fit" in page, "too few GPUs" in page) == (True, True)
+    assert "An estimate from the model" in page
+
+
+def test_offered_or_not(admin: User) -> None:
+    rows.catalogue_model("alder")
+    client = signed_in(admin)
+    client.post("/staff/models/alder/offer/", {"offered": "no"})
+    assert not CatalogModel.objects.get().offered
+    assert "not offered" in html(client.get("/staff/models/"))
+    client.post("/staff/models/alder/offer/", {"offered": "yes"})
+    assert CatalogModel.objects.get().offered

@@ -1,0 +1,288 @@
+"""Swaps on the pages: previewed, proposed, approved by another, watched, decided about."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from inference.models import CatalogModel, FleetEvent, Replica, Server, Slot, Swap
+from members.models import User
+from tests.inference.staff import rows
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db
+NEW = "/staff/swaps/new/?slot=nan&model=birch"
+CHOICE = {"at_deadline": "abort", "drain_minutes": "15", "watch_seconds": "120", "reason": "Vote"}
+Fleet = tuple[Slot, list[Replica], CatalogModel]
+
+
+@pytest.fixture
+def fleet(db: None) -> Fleet:
+    return rows.small_fleet(2)
+
+
+def html(answer: HttpResponse) -> str:
+    return " ".join(answer.content.decode().split())
+
+
+# -- Planning ---------------------------------------------------------------------------------
+def test_two_steps_without_a_script(admin: User, fleet: Fleet) -> None:
+    client = signed_in(admin)
+    page = html(client.get("/staff/swaps/new/"))
+    assert ('<form method="get">' in page, 'value="birch"' in page) == (True, True)
+    page = html(client.get(NEW))
+    assert ("Gained: reasoning" in page, "Lost:</strong> vision" in page) == (True, True)
+    assert "The context stays at 32,768 tokens." in page
+    assert "No gap: one replica after another" in page
+    assert page.index("1. gpu-1:8101") < page.index("2. gpu-1:8102")
+    answer = client.post(NEW, CHOICE)
+    swap = Swap.objects.get()
+    assert answer["Location"] == f"/staff/swaps/{swap.pk}/"
+    assert (swap.state, swap.proposed_by, swap.drain_seconds, swap.reason) == (
+        "planned",
+        admin,
+        900,
+        "Vote",
+    )
+    assert swap.parts.count() == 2
+
+
+def test_the_preview_names_the_gap_and_what_does_not_fit(admin: User) -> None:
+    rows.small_fleet(1)
+    rows.catalogue_model("giant", weights_mib=400_000, context_length=16_384, load_seconds=840)
+    page = html(signed_in(admin).get("/staff/swaps/new/?slot=nan&model=giant"))
+    assert "A gap: there is one replica" in page
+    assert "(at most 14 min)" in page
+    assert "The context goes from 32,768 to 16,384 tokens." in page
+    assert "does not fit" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("slot=nan&model=alder", "serves this model already"),
+        ("slot=nan&model=vectors", "of another kind"),
+        ("slot=nan&model=hidden", "Select a valid choice"),
+        ("slot=nothing&model=birch", "Select a valid choice"),
+        ("slot=nan", "required"),
+    ],
+)
+def test_choices_that_make_no_swap(query: str, said: str, admin: User, fleet: Fleet) -> None:
+    rows.catalogue_model("vectors", kind="embedding", capabilities=[])
+    rows.catalogue_model("hidden", offered=False)
+    answer = signed_in(admin).get(f"/staff/swaps/new/?{query}")
+    assert (answer.status_code, said in html(answer)) == (422, True)
+
+
+def test_a_wrong_answer_keeps_the_others(admin: User, fleet: Fleet) -> None:
+    late = {**CHOICE, "start_at": "2001-01-01T10:00"}
+    answer = signed_in(admin).post(NEW, late)
+    assert (answer.status_code, Swap.objects.count()) == (422, 0)
+    assert "That time is over." in html(answer)
+    assert answer.context["form"]["reason"].value() == "Vote"
+
+
+def test_a_start_is_in_the_time_of_the_site(admin: User, fleet: Fleet) -> None:
+    day = (timezone.localtime() + timedelta(days=2)).strftime("%Y-%m-%d")
+    signed_in(admin).post(NEW, {**CHOICE, "start_at": f"{day}T07:30"})
+    start_at = Swap.objects.get().start_at
+    assert start_at is not None
+    assert timezone.localtime(start_at).strftime("%Y-%m-%d %H:%M") == f"{day} 07:30"
+
+
+def test_two_clicks_plan_one_swap(admin: User, other_admin: User, fleet: Fleet) -> None:
+    client = signed_in(admin)
+    first, second = client.post(NEW, CHOICE), client.post(NEW, CHOICE)
+    assert first["Location"] == second["Location"]
+    assert Swap.objects.count() == 1
+    other = signed_in(other_admin).post(NEW, CHOICE)
+    assert (other.status_code, Swap.objects.count()) == (422, 1)
+    assert "Another swap of this slot is open." in html(other)
+
+
+# -- Deciding ---------------------------------------------------------------------------------
+def test_another_admin_approves(
+    admin: User, other_admin: User, fleet: Fleet, settings: Settings
+) -> None:
+    settings.SWAP_SECOND_ADMIN = True
+    swap = rows.swap(fleet[0], fleet[2], admin)
+    path = f"/staff/swaps/{swap.pk}/"
+    hers, theirs = signed_in(admin), signed_in(other_admin)
+    assert "Another admin has to approve it" in html(hers.get(path))
+    assert (offered(hers, path), offered(theirs, path)) == ({"cancel"}, {"approve", "cancel"})
+    page = html(hers.post(f"{path}approve/", follow=True))
+    assert "Somebody else has to approve" in page
+    theirs.post(f"{path}approve/")
+    swap.refresh_from_db()
+    assert (swap.state, swap.approved_by) == ("approved", other_admin)
+
+
+ALL = ("approve", "start", "cancel", "pause", "resume", "abort", "retry")
+
+
+def offered(client: Client, path: str) -> set[str]:
+    page = client.get(path).content.decode()
+    return {act for act in ALL if f'action="{path}{act}/"' in page}
+
+
+@pytest.mark.parametrize(
+    ("state", "fields", "acts"),
+    [
+        ("planned", {}, {"approve", "cancel"}),
+        ("approved", {}, {"cancel"}),
+        ("running", {}, {"pause", "abort"}),
+        ("running", {"paused_at": timezone.now()}, {"resume", "abort"}),
+        ("running", {"abort_asked": True}, set()),
+        ("returning", {}, set()),
+        ("done", {}, set()),
+        ("failed", {}, {"retry"}),
+        ("aborted", {}, {"retry"}),
+        ("cancelled", {}, {"retry"}),
+    ],
+)
+def test_buttons_follow_the_state(
+    state: str, fields: dict[str, Any], acts: set[str], admin: User, other_admin: User, fleet: Fleet
+) -> None:
+    swap = rows.swap(fleet[0], fleet[2], other_admin, state=state, **fields)
+    assert offered(signed_in(admin), f"/staff/swaps/{swap.pk}/") == acts
+
+
+@pytest.mark.parametrize(
+    ("state", "act", "after"),
+    [
+        ("planned", "approve", {"state": "approved"}),
+        ("planned", "cancel", {"state": "cancelled"}),
+        ("running", "abort", {"abort_asked": True}),
+        ("running", "pause", {"state": "running"}),
+    ],
+)
+def test_a_second_click_is_harmless(
+    state: str, act: str, after: dict[str, Any], admin: User, other_admin: User, fleet: Fleet
+) -> None:
+    swap = rows.swap(fleet[0], fleet[2], other_admin, state=state)
+    path, client = f"/staff/swaps/{swap.pk}/{act}/", signed_in(admin)
+    client.post(path)
+    page = html(client.post(path, follow=True))
+    assert "notice bad" not in page.split("<h1>")[0]
+    swap.refresh_from_db()
+    assert {name: getattr(swap, name) for name in after} == after
+    assert FleetEvent.objects.filter(swap=swap, actor=admin).count() == 1
+
+
+def test_what_has_gone_on_meanwhile_is_told(admin: User, other_admin: User, fleet: Fleet) -> None:
+    swap = rows.swap(fleet[0], fleet[2], other_admin, state="done")
+    client = signed_in(admin)
+    for act in ("approve", "cancel", "pause", "resume", "abort", "start"):
+        page = html(client.post(f"/staff/swaps/{swap.pk}/{act}/", follow=True))
+        assert "changed meanwhile" in page, act
+    swap.refresh_from_db()
+    assert swap.state == "done"
+    assert client.post(f"/staff/swaps/{swap.pk}/explode/").status_code == 404
+    assert client.get(f"/staff/swaps/{swap.pk}/approve/").status_code == 405
+
+
+def test_retry_makes_one_new_swap(admin: User, other_admin: User, fleet: Fleet) -> None:
+    swap = rows.swap(fleet[0], fleet[2], other_admin, state="failed", drain_seconds=60)
+    client = signed_in(admin)
+    first = client.post(f"/staff/swaps/{swap.pk}/retry/")
+    second = client.post(f"/staff/swaps/{swap.pk}/retry/")
+    assert first["Location"] == second["Location"]
+    again = Swap.objects.get(retry_of=swap)
+    assert (again.state, again.drain_seconds, again.proposed_by) == ("planned", 60, admin)
+
+
+# -- Watching ---------------------------------------------------------------------------------
+def under_way(swap: Swap, one: Replica, state: str, **fields: Any) -> None:
+    Replica.objects.filter(pk=one.pk).update(state=state, swap=swap, **fields)
+    rows.part(swap, one, "changing")
+
+
+def test_draining_says_what_still_runs(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    swap = rows.swap(slot, new, admin, state="running")
+    under_way(swap, replicas[0], "draining", in_flight=3)
+    rows.steps(swap, replicas[0], ["draining"], seconds=43)
+    page = html(signed_in(admin).get(f"/staff/swaps/{swap.pk}/"))
+    assert "3 requests still run." in page
+    assert "gpu-1:8101: draining." in page
+    assert "Alder 35B A3B (1)" in page  # the other one serves
+
+
+def test_loading_shows_times_progress_and_log(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    swap = rows.swap(slot, new, admin, state="running")
+    under_way(swap, replicas[0], "starting", model=new, instance="r1-g2-v9")
+    server = Server.objects.get()
+    rows.tell(server, "r1-g2-v9")
+    rows.steps(swap, replicas[0], ["draining", "stopping", "starting"], seconds=95)
+    answer = signed_in(admin).get(f"/staff/swaps/{swap.pk}/")
+    page = html(answer)
+    assert "loading weights · 41 %" in page
+    assert "Loading safetensors checkpoint shards" in page
+    steps = answer.context["page"].parts[0].steps
+    found = [(step.state, step.begun, step.is_now, step.seconds) for step in steps]
+    assert [(state, begun, now) for state, begun, now, _ in found] == [
+        ("draining", True, False),
+        ("stopping", True, False),
+        ("starting", True, True),
+        ("checking", False, False),
+        ("joining", False, False),
+        ("serving", False, False),
+    ]
+    assert [round(seconds or 0) for *_, seconds in found[:2]] == [95, 95]
+
+
+def test_a_failure_names_step_reason_and_what_serves(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    failure = {"error_code": "kv_cache_too_small", "error_step": "start"}
+    swap = rows.swap(slot, new, admin, state="failed", error_detail="19.27 GiB", **failure)
+    rows.steps(swap, replicas[0], ["draining", "stopping", "starting"], seconds=60)
+    rows.steps(swap, replicas[0], ["stopping"], seconds=50, detail="kv_cache_too_small")
+    page = html(signed_in(admin).get(f"/staff/swaps/{swap.pk}/"))
+    sentence = "What the weights leave of the memory does not hold one full context."
+    assert f"<strong>Start:</strong> {sentence}" in page
+    assert "19.27 GiB" in page
+    assert "Alder 35B A3B (2)" in page
+    assert '<li class="failed">' in page
+
+
+def test_checks_that_refused_are_shown(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    swap = rows.swap(
+        slot, new, admin, state="failed", error_code="parser_unknown", error_step="preflight"
+    )
+    check = {"name": "parsers", "ok": False, "code": "parser_unknown", "detail": "qwen9_coder"}
+    rows.part(swap, replicas[0], "waiting", preflight=[check])
+    page = html(signed_in(admin).get(f"/staff/swaps/{swap.pk}/"))
+    assert "It failed before anything was touched." in page
+    assert "qwen9_coder" in page
+
+
+def test_it_asks_again_until_it_is_over(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    swap, client = rows.swap(slot, new, admin, state="running"), signed_in(admin)
+    page = client.get(f"/staff/swaps/{swap.pk}/").content.decode()
+    address = page.split('id="live" hidden hx-get="')[1].split('"')[0].replace("&amp;", "&")
+    under_way(swap, replicas[0], "draining", in_flight=2)
+    answer = client.get(address, headers={"hx-request": "true"}).content.decode()
+    changed = {one.split('"')[0] for one in answer.split("innerHTML:#")[1:]}
+    assert changed == {"swap-said", "swap-head", f"replica-{replicas[0].pk}"}
+    assert 'id="live"' in answer
+    Swap.objects.filter(pk=swap.pk).update(state="done", finished_at=timezone.now())
+    answer = client.get(address, headers={"hx-request": "true"}).content.decode()
+    assert ("swap-actions" in answer, 'id="live"' in answer) == (True, False)
+
+
+def test_a_long_list_has_pages(admin: User, fleet: Fleet) -> None:
+    slot, _replicas, new = fleet
+    for _ in range(31):
+        rows.swap(slot, new, admin, state="cancelled")
+    client = signed_in(admin)
+    page = client.get("/staff/swaps/")
+    assert len(page.context["rows"]) == 30
+    older = client.get(f"/staff/swaps/?before={page.context['following']}")
+    assert len(older.context["rows"]) == 1
