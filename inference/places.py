@@ -114,14 +114,11 @@ def reconcile(pool: Pool, wanted: Sequence[Place]) -> PoolView:
 
 
 def _all_steps(seen: Snapshot, plan: Mapping[Key, Place]) -> dict[Key, list[_Step]]:
-    found = {
-        key: _steps(server, plan.get(key), key, settled=seen.settled)
-        for key, server in seen.servers.items()
-    }
+    found = {key: _steps(server, plan.get(key), key) for key, server in seen.servers.items()}
     return {key: steps for key, steps in found.items() if steps}
 
 
-def _steps(server: Server, place: Place | None, key: Key, *, settled: bool) -> list[_Step]:
+def _steps(server: Server, place: Place | None, key: Key) -> list[_Step]:
     if place is None or place.want == "out":
         return [] if server.admin == "maint" else [_state(key, "maint")]
     steps = []
@@ -132,7 +129,7 @@ def _steps(server: Server, place: Place | None, key: Key, *, settled: bool) -> l
         steps.append(_state(key, "drain"))
     elif server.admin == "maint" or (server.admin == "ready" and place.want == "drain"):
         steps.append(_state(key, "drain"))
-    elif server.admin == "drain" and place.want == "ready" and settled and server.proven:
+    elif server.admin == "drain" and place.want == "ready" and server.proven:
         steps.append(_state(key, "ready"))
     if server.maxconn != place.maxconn:
         steps.append(_Step("maxconn", haproxy.set_limit(key, place.maxconn)))
@@ -174,17 +171,15 @@ def _view(
         changed = tuple(step.name for step in steps.get(key, ()))
         sessions = server.sessions + left.get((key, server.target), 0)
         if key in plan or changed or sessions:
-            places[key] = _seen(server, plan.get(key), sessions, changed, settled=after.settled)
+            places[key] = _seen(server, plan.get(key), sessions, changed)
     return places
 
 
-def _seen(
-    server: Server, place: Place | None, sessions: int, changed: tuple[str, ...], *, settled: bool
-) -> Seen:
+def _seen(server: Server, place: Place | None, sessions: int, changed: tuple[str, ...]) -> Seen:
     here = place is not None and (server.address, server.port) == (place.address, place.port)
     return Seen(
         in_service=server.up,
-        proven=here and server.proven and (settled or server.up),
+        proven=here and server.proven,
         status=server.status,
         sessions=sessions,
         changed=changed,

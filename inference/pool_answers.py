@@ -16,9 +16,6 @@ Admin = Literal["ready", "drain", "maint"]
 # Bits of srv_admin_state that mean out of service, and draining, whoever said so. The bit 4 only
 # says that the file disables the server, which all of ours are.
 MAINT_BITS, DRAIN_BITS = 0x01 | 0x02 | 0x20 | 0x40, 0x08 | 0x10
-# HAProxy begins with what the state file says, so a place is proven only after the first check of
-# this worker: every 2 s, each at most 2 s long.
-SETTLED_SECONDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +45,8 @@ class Server:
 
     @property
     def proven(self) -> bool:
-        """Its last checks passed: "DRAIN 1/3" is a place that was not checked yet, or fails."""
+        """This HAProxy process has checked it, and its last check passed. "DRAIN 1/3" is a place
+        that was not checked yet, also after a restart whose state file says otherwise."""
         return self.status in ("DRAIN", "UP")
 
     @property
@@ -61,7 +59,6 @@ class Snapshot:
     """`head`: the first lines of the state. `queued`: requests waiting for a place, by slot."""
 
     worker: Worker
-    settled: bool
     head: tuple[str, ...]
     servers: Mapping[Key, Server]
     queued: Mapping[str, int]
@@ -85,7 +82,6 @@ def read_snapshot(answer: str, slots: Collection[str]) -> Snapshot:
         raise ValueError("no places of ours")
     return Snapshot(
         worker=Worker(pid=int(info["Pid"]), started=int(info["Start_time_sec"])),
-        settled=int(info["Uptime_sec"]) >= SETTLED_SECONDS,
         head=("1", names),
         servers=servers,
         queued=_queued(lines, statistics, slots),

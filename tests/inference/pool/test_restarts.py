@@ -110,7 +110,7 @@ def test_a_proof_does_not_outlive_the_process_that_made_it(
     engine.server.listener.close()
     with socket.create_server(("127.0.0.1", engine.server.port)):  # takes calls, never answers
         start(proxy)
-        assert proxy.pool.look().servers[KEY].status == "DRAIN"  # HAProxy's word, from the file
+        assert proxy.pool.look().servers[KEY].status == "DRAIN 1/3"
         for _ in range(80):
             seen = proxy.reconcile(at(engine, "ready")).places[KEY]
             assert (seen.in_service, seen.proven) == (False, False)
