@@ -131,9 +131,8 @@ class Engines:
                 )
             )
             record.state, record.since = "exited", seen.ended_at or now
-            record.exit_code = seen.exit_code
+        record.exit_code = seen.exit_code if record.exit_code is None else record.exit_code
         if seen.left and now - record.since > LEFT_SECONDS:
-            log.warning("engine_left_processes", instance=record.instance, left=seen.left)
             self._kill(record, now)
 
     def _signal_if_due(self, record: Record, now: float) -> None:
@@ -149,6 +148,7 @@ class Engines:
 
     def _kill(self, record: Record, now: float) -> None:
         if not record.signals or record.signals[-1][0] != "KILL":
+            log.warning("engine_killed", instance=record.instance, state=record.state)
             record.signals.append(("KILL", now))
             self._state.save(record)
         self._driver.kill(record)

@@ -42,7 +42,8 @@ class ComposeDriver:
         )
         write_atomically(file, json.dumps(content, indent=2))
         self._call(
-            "compose", f"--project-name={container(record)}", "--file", str(file), "up", "--detach", "--no-build", "--pull", "never",
+            "compose", f"--project-name={container(record)}", "--file", str(file),
+            "up", "--detach", "--no-build", "--pull=never",
             secrets=launch.secrets,
         )  # fmt: skip
 

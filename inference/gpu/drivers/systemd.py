@@ -9,13 +9,15 @@ which systemd reads.
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
-from inference.gpu.drivers import NOTHING, DriverError, Launch, Seen
+from inference.gpu import processes
+from inference.gpu.drivers import DriverError, Launch, Seen
 from inference.gpu.host import Host
 from inference.gpu.state import HostState, Record, read_json, take_claim, write_atomically
 
 CGROUPS = Path("/sys/fs/cgroup")
-SHOWN = ("ActiveState", "MainPID", "ControlGroup")
+SHOWN = ("ActiveState", "MainPID", "ControlGroup", "ExecMainCode", "ExecMainStatus")
 
 
 class SystemdDriver:
@@ -36,17 +38,18 @@ class SystemdDriver:
         folder = self._state.engine(record.instance)
         ended = read_json(folder / "exit.json") or {}
         pids = _members(found.get("ControlGroup", ""))
-        running = found.get("MainPID", "0") != "0"
-        if found.get("ActiveState") in (None, "inactive", "failed") and not pids:
+        state = found.get("ActiveState", "inactive")
+        running = found.get("MainPID", "0") != "0" or (state == "deactivating" and not pids)
+        if state in ("inactive", "failed") and not pids:
             take_claim(folder)  # a start that is still on its way comes too late
-            return Seen(
-                main=False,
-                left=0,
-                pids=NOTHING.pids,
-                exit_code=ended.get("code"),
-                ended_at=ended.get("at"),
-            )
-        return Seen(main=running and not ended, left=len(pids), pids=pids)
+            running = False
+        return Seen(
+            main=running,
+            left=len(pids),
+            pids=pids,
+            exit_code=_exit_code(found, ended),
+            ended_at=ended.get("at"),
+        )
 
     def terminate(self, record: Record) -> None:
         self._signal(record, "--kill-whom=main", "--signal=SIGTERM")
@@ -98,8 +101,19 @@ def units(values: dict[str, str]) -> dict[str, str]:
     return found
 
 
+def _exit_code(found: dict[str, str], ended: dict[str, Any]) -> int | None:
+    """systemd forgets an inactive unit; then what ExecStopPost noted is left.
+
+    ExecMainCode is waitid(2)'s si_code: 1 exited, 2 killed, 3 dumped core.
+    """
+    how, status = found.get("ExecMainCode", ""), found.get("ExecMainStatus", "")
+    if how in ("1", "2", "3") and status.isdigit():
+        return int(status) if how == "1" else -int(status)
+    return ended.get("code")
+
+
 def _members(group: str) -> frozenset[int]:
-    """Of the cgroup and those below it."""
+    """The living ones of the cgroup and of those below it."""
     if not group or group == "/":
         return frozenset()
     pids: set[int] = set()
@@ -108,4 +122,4 @@ def _members(group: str) -> frozenset[int]:
             pids.update(int(line) for line in file.read_text().split())
         except OSError:
             continue
-    return frozenset(pids)
+    return frozenset(pid for pid in pids if processes.look(pid))
