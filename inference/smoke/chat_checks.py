@@ -11,8 +11,9 @@ from inference.smoke.asking import Failed, Run
 
 NO_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
 THINKING = {"chat_template_kwargs": {"enable_thinking": True}}
-SHORT, LONG = 64, 512
-"""Tokens at most: of a plain answer, and of one with thoughts before it."""
+SHORT, LONG = 24, 512
+"""Tokens at most: of a plain answer (few, so that a CPU says them in time), and of one with
+thoughts before it."""
 LONG_PROMPT = 24_000
 """Tokens, at most, of the long-context check: a GPU reads them in a few of the 10 seconds."""
 _NEEDLE = "amber-4172"

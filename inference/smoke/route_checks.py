@@ -37,7 +37,7 @@ def names(run: Run) -> None:
 def messages(run: Run) -> None:
     thinks = "reasoning" in run.target.capabilities
     asked = [{"role": "user", "content": _HELLO}]
-    body = {"messages": asked, "max_tokens": LONG if thinks else SHORT}
+    body = {"messages": asked, "max_tokens": LONG if thinks else SHORT, "temperature": 0}
     message = read_message(run.events("/v1/messages", body))
     expecting.no_thoughts_in(message.text("text"))
     if not message.text("text").strip() and not (
@@ -51,7 +51,7 @@ def messages(run: Run) -> None:
 
 def _responses_body(run: Run) -> dict[str, Any]:
     thinks = "reasoning" in run.target.capabilities
-    return {"input": _HELLO, "max_output_tokens": LONG if thinks else SHORT}
+    return {"input": _HELLO, "max_output_tokens": LONG if thinks else SHORT, "temperature": 0}
 
 
 def responses(run: Run) -> None:

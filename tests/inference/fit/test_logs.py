@@ -35,6 +35,8 @@ BOUNDS = {
     ("Qwen3.5-27B, H20", "requests"): 0.2,
     ("DeepSeek-V2-Lite, MLA", "needed"): 0.1,
     ("gpt-oss-20b, A100 80 GB", "available"): 1.6,
+    ("SmolLM2-135M, on a CPU", "tokens"): 0.0,
+    ("SmolLM2-135M, on a CPU", "requests"): 0.1,
     ("tiny random Qwen3, on a CPU", "tokens"): 0.0,
     ("tiny random Qwen3, on a CPU", "requests"): 0.0,
 }
@@ -65,7 +67,8 @@ def settings(log: dict[str, Any]) -> cache.Settings:
     return cache.Settings(
         context=log["context"],
         tensor_parallel=log["gpus"],
-        element=1 if log.get("kv_dtype", "").startswith("fp8") else 2,
+        element=1 if log.get("kv_dtype", "").startswith("fp8") else log.get("element", 2),
+        block=log.get("block", cache.BLOCK),
         batched_tokens=log.get("batched_tokens", 8192),
         prefix_caching=log.get("prefix_caching", True),
     )
