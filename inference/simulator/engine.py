@@ -33,6 +33,7 @@ class Engine:
         self.pooling = 0
         """Embedding requests at work; they need no place."""
         self.places = asyncio.Semaphore(options.max_num_seqs)
+        self.prefilling = asyncio.Lock()
         self.cache = PrefixCache(capacity_tokens=settings.kv_cache_tokens)
         self.metrics = Metrics(
             model_name=options.served_names[0],
@@ -138,6 +139,7 @@ class Generation:
         silent = self.ask.stream and ProcessFault.STREAM_ONLY_HANG in faults
         if self.ask.directives.hang or ProcessFault.HANG in faults or silent:
             await _forever()
+        await self._prefill()
         await asyncio.sleep(self._engine.settings.ttft_seconds + self.ask.directives.sleep)
         metrics = self._engine.metrics
         metrics.ttft.observe(time.monotonic() - self._arrived)
@@ -145,6 +147,12 @@ class Generation:
         metrics.cached_tokens.inc(self.cached_tokens)
         metrics.prefix_queries.inc(self.prompt_tokens)
         metrics.prefix_hits.inc(self.cached_tokens)
+
+    async def _prefill(self) -> None:
+        """One prompt at a time: in a real engine prompts share the GPU, with the same sum."""
+        if speed := self._engine.settings.prefill_tokens_per_second:
+            async with self._engine.prefilling:
+                await asyncio.sleep((self.prompt_tokens - self.cached_tokens) / speed)
 
     async def _wait_until(self, moment: float) -> None:
         """By the clock, not by adding sleeps, so that a busy machine doesn't slow the pace."""

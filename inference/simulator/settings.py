@@ -15,6 +15,8 @@ class Settings:
 
     ttft_seconds: float = 0.020
     tokens_per_second: float = 400.0
+    prefill_tokens_per_second: float = 0.0
+    """For what the prefix cache lacks of a prompt, one prompt after the other; 0: takes no time."""
     load_seconds: float = 0.0
     stop_seconds: float = 0.0
     """Pause between the last stream and the exit of a drained shutdown; vLLM takes 3 to 5 s."""
@@ -62,6 +64,7 @@ class Settings:
         return cls(
             ttft_seconds=number("SIM_TTFT_MS", 20) / 1000,
             tokens_per_second=number("SIM_TOKENS_PER_SECOND", 400),
+            prefill_tokens_per_second=number("SIM_PREFILL_TOKENS_PER_SECOND", 0),
             load_seconds=number("SIM_LOAD_SECONDS", 0) if load_seconds is None else load_seconds,
             stop_seconds=number("SIM_STOP_SECONDS", 0),
             model_max_len=int(number("SIM_MODEL_MAX_LEN", context or 131_072)),

@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench import approval, chat, pages, size, storm
+from tests.bench import affinity, approval, chat, pages, pool, size, storm
 from tests.bench.report import Line, Report, machine
 from tests.bench.setting import Setting, own_stack
 from tests.stack import ROOT, Stack
 
 # An engine that answers at once: what is left of a chat call is edge and gateway.
 ENGINE = {"SIM_TTFT_MS": "0", "SIM_TOKENS_PER_SECOND": "1e6"}
-PARTS = ("approval", "storm", "chat", "size", "pages")
+PARTS = ("approval", "storm", "chat", "size", "pages", "pool", "affinity")
+ALONE = {"pages", "pool", "affinity"}  # need no whole stack
 Measured = tuple[list[Line], dict[str, Any]]
 
 
@@ -23,7 +24,7 @@ def main() -> int:
     options = _arguments()
     report = Report()
     print(f"Measuring on {machine()}.", flush=True)
-    if set(options.only) - {"pages"}:
+    if set(options.only) - ALONE:
         with _stack(options) as stack:
             _measure_stack(report, stack, options)
     if "pages" in options.only:
@@ -33,6 +34,10 @@ def main() -> int:
             "pages with a growing community",
             lambda: pages.measure(folder, sizes=options.sizes, rounds=options.rounds),
         )
+    if "pool" in options.only:
+        _step(report, "places of the pool", pool.measure)
+    if "affinity" in options.only:
+        _step(report, "leastconn and affinity", affinity.measure)
     print(f"\n{report.table()}\n")
     if options.json:
         report.save(options.json)
