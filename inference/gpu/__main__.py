@@ -128,7 +128,10 @@ def _token(options: argparse.Namespace) -> str:
     token = options.token or os.environ.get("NAN_JOIN_TOKEN")
     if not token and sys.stdin.isatty():
         token = getpass.getpass("Token: ")
-    return (token or sys.stdin.readline()).strip()
+    token = (token or sys.stdin.readline()).strip()
+    if not token:
+        raise join.JoinRefused("No token was given. The join page of the site shows one.")
+    return token
 
 
 def _existing(folder: Path) -> Path:

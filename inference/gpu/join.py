@@ -13,12 +13,10 @@ redirect is followed, and it is used up before the file is written, so the file 
 first. Pass it on standard input or in NAN_JOIN_TOKEN rather than on the command line.
 """
 
-import json
 import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -129,12 +127,6 @@ def make_sure_of(file: Path, *, replace: bool) -> None:
             f"{file} can't be written ({error.strerror}). The token was not used; "
             "run as a user that may write there, or name another --file."
         ) from None
-
-
-def readable(text: str) -> Any:
-    """The file back as a mapping: for tests and for `show`."""
-    pairs = (line.split("=", 1) for line in text.splitlines())
-    return {name: json.loads(value) for name, value in pairs}
 
 
 def _quoted(value: str) -> str:

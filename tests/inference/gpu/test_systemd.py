@@ -225,3 +225,15 @@ def _is_engine(pid: int, rig: Rig) -> bool:
     except OSError:
         return False
     return "inference.simulator" in words and str(rig.folder) in " ".join(words)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "noted", "expected"),
+    [("1", "143", None, 143), ("2", "9", None, -9), ("3", "6", None, -6), ("0", "0", -15, -15),
+     ("", "", None, None)],
+)  # fmt: skip
+def test_how_it_ended_by_systemds_account_or_the_note(
+    code: str, status: str, noted: int | None, expected: int | None
+) -> None:
+    found = {"ExecMainCode": code, "ExecMainStatus": status}
+    assert systemd._exit_code(found, {"code": noted}) == expected
