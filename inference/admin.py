@@ -7,9 +7,25 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from inference.errors import words
-from inference.models import Key, KeyEvent, KeyHolder, Reconciliation, Server
+from inference.fleet.words import words as fleet_words
+from inference.models import (
+    Alert,
+    CatalogModel,
+    FleetEvent,
+    Key,
+    KeyEvent,
+    KeyHolder,
+    PublicName,
+    Reconciliation,
+    Replica,
+    Server,
+    Slot,
+    Swap,
+    SwapReplica,
+)
 from nan.admin import ReadOnlyAdmin, ReadOnlyInline
 
 
@@ -103,7 +119,132 @@ class ReconciliationAdmin(ReadOnlyAdmin):
 
 @admin.register(Server)
 class ServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # see nan.admin
-    list_display = ("name", "seats", "active", "added_at")
-    readonly_fields = ("added_at",)
+    list_display = ("name", "seats", "active", "engine", "reported_at", "added_at")
+    readonly_fields = ("added_at", "joined_at", "address", "driver", "engine", "reported_at")
     list_filter = ("active",)
     search_fields = ("name",)
+
+
+def linked(name: str, description: Any) -> Any:
+    """A column that leads to the row of a foreign key; which the list must select."""
+
+    @admin.display(description=description, ordering=name)
+    def column(_admin: admin.ModelAdmin, row: Any) -> str:  # type: ignore[type-arg]
+        to = getattr(row, name)
+        if to is None:
+            return ""
+        address = reverse(f"admin:{to._meta.app_label}_{to._meta.model_name}_change", args=[to.pk])
+        return format_html('<a href="{}">{}</a>', address, to)
+
+    return column
+
+
+class FleetEventInline(ReadOnlyInline):
+    model = FleetEvent
+    fields = ("at", "what", "replica", "model", "detail", "actor")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
+        return found.select_related("replica__server", "model", "actor")
+
+
+class SwapReplicaInline(ReadOnlyInline):
+    model = SwapReplica
+    fields = ("position", "replica", "state", "state_since", "preflight")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("replica__server")
+
+
+class PublicNameInline(ReadOnlyInline):
+    model = PublicName
+    fields = ("name", "model", "since", "retire_at", "retired_at")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("model")
+
+
+@admin.register(CatalogModel)
+class CatalogModelAdmin(ReadOnlyAdmin):
+    """To be changed on the staff pages, whose form asks what a server would accept."""
+
+    list_display = ("name", "title", "kind", "repo", "context_length", "gpus_needed", "offered")
+    list_filter = ("kind", "offered")
+    search_fields = ("name", "title", "repo")
+
+
+@admin.register(Slot)
+class SlotAdmin(ReadOnlyAdmin):
+    list_display = ("name", "title", "kind", "number", "model_link", "model_since")
+    list_select_related = ("model",)
+    inlines = (PublicNameInline,)
+    model_link = linked("model", _("model"))
+
+
+@admin.register(Replica)
+class ReplicaAdmin(ReadOnlyAdmin):
+    list_display = ("__str__", "slot_link", "server_link", "goal", "state", "model_link", "why")
+    list_filter = ("state", "goal", "slot", "server")
+    list_select_related = ("slot", "server", "model")
+    slot_link = linked("slot", pgettext_lazy("fleet", "slot"))
+    server_link = linked("server", _("server"))
+    model_link = linked("model", _("model"))
+
+    @admin.display(description=_("error"))
+    def why(self, replica: Replica) -> str:
+        return str(fleet_words(replica.error_code)) if replica.error_code else ""
+
+
+@admin.register(Swap)
+class SwapAdmin(ReadOnlyAdmin):
+    list_display = ("id", "slot_link", "from_link", "to_link", "state", "proposed_by", "why")
+    list_filter = ("state", "slot")
+    list_select_related = ("slot", "from_model", "to_model", "proposed_by")
+    date_hierarchy = "proposed_at"
+    inlines = (SwapReplicaInline, FleetEventInline)
+    slot_link = linked("slot", pgettext_lazy("fleet", "slot"))
+    from_link = linked("from_model", _("from"))
+    to_link = linked("to_model", _("to"))
+
+    @admin.display(description=_("error"))
+    def why(self, swap: Swap) -> str:
+        return str(fleet_words(swap.error_code)) if swap.error_code else ""
+
+
+@admin.register(PublicName)
+class PublicNameAdmin(ReadOnlyAdmin):
+    list_display = ("name", "slot_link", "model_link", "since", "retire_at", "retired_at")
+    list_filter = ("slot", ("retired_at", admin.EmptyFieldListFilter))
+    list_select_related = ("slot", "model")
+    search_fields = ("name",)
+    slot_link = linked("slot", pgettext_lazy("fleet", "slot"))
+    model_link = linked("model", _("model"))
+
+
+@admin.register(FleetEvent)
+class FleetEventAdmin(ReadOnlyAdmin):
+    list_display = ("at", "what", "swap_link", "replica_link", "server_link", "detail", "actor")
+    list_filter = ("what", "server")
+    list_select_related = ("swap", "replica__server", "server", "actor")
+    date_hierarchy = "at"
+    swap_link = linked("swap", _("swap"))
+    replica_link = linked("replica", _("replica"))
+    server_link = linked("server", _("server"))
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    list_display = ("opened_at", "what", "server_link", "replica_link", "swap_link", "closed_at")
+    list_filter = ("code", ("closed_at", admin.EmptyFieldListFilter))
+    list_select_related = ("server", "replica__server", "swap")
+    date_hierarchy = "opened_at"
+    server_link = linked("server", _("server"))
+    replica_link = linked("replica", _("replica"))
+    swap_link = linked("swap", _("swap"))
+
+    @admin.display(description=_("what"), ordering="code")
+    def what(self, alert: Alert) -> str:
+        return str(fleet_words(alert.code))

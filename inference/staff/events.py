@@ -37,6 +37,8 @@ HAPPENED: "dict[str, StrPromise]" = {
     "removed": pgettext_lazy("event", "removed"),
     "cut": pgettext_lazy("event", "requests cut off"),
     "drain_deadline": pgettext_lazy("event", "time to drain over, requests still running"),
+    "alert_dismissed": pgettext_lazy("event", "alert dismissed"),
+    "name_taken": pgettext_lazy("event", "name not published: another slot has it"),
     # A server
     "invited": pgettext_lazy("event", "token made"),
     "token_used": pgettext_lazy("event", "token used"),

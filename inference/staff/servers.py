@@ -12,11 +12,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from inference.fleet import fetch, replicas
+from inference.fleet import alerts, fetch, replicas
 from inference.fleet import servers as fleet
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import words
-from inference.models import FleetEvent, Server
+from inference.models import Alert, FleetEvent, Server
 from inference.staff import live
 from inference.staff.asking import attempt
 from inference.staff.forms import FetchForm, InviteForm, ReplicaForm, SeatsForm, TakeOutForm
@@ -33,6 +33,14 @@ EXAMPLE_ADDRESS = "10.8.0.7"
 def index(request: HttpRequest) -> HttpResponse:
     context = {"servers": views(with_rows()), "alerts": open_alerts()}
     return render(request, "staff/fleet/servers.html", context)
+
+
+@require_POST
+@staff_required
+def dismiss(request: HttpRequest, pk: int) -> HttpResponse:
+    """Seen; it opens again if the trouble is noticed again. A second click finds it closed."""
+    alerts.dismiss(get_object_or_404(Alert, pk=pk), actor=request.user)
+    return redirect("staff_servers")
 
 
 # -- A new one --------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ urlpatterns = [
     path("servers/<slug:name>/back/", servers.put_back, name="staff_server_back"),
     path("servers/<slug:name>/replicas/", servers.add_replica, name="staff_replica_add"),
     path("servers/<slug:name>/fetch/", servers.fetch_weights, name="staff_server_fetch"),
+    path("alerts/<int:pk>/dismiss/", servers.dismiss, name="staff_alert_dismiss"),
     path("models/", catalogue.index, name="staff_models"),
     path("models/add/", catalogue.add, name="staff_model_add"),
     path("models/<str:name>/", catalogue.detail, name="staff_model"),

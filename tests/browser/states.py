@@ -17,7 +17,19 @@ from nacl.public import PrivateKey
 from playwright.sync_api import Page
 
 from inference import reveal
-from inference.models import Key, KeyEvent, KeyHolder, Server
+from inference.models import (
+    Alert,
+    CatalogModel,
+    FleetEvent,
+    Key,
+    KeyEvent,
+    KeyHolder,
+    PublicName,
+    Replica,
+    Server,
+    Slot,
+    Swap,
+)
 from members import mails, membership, waitlist
 from members.models import Application, Decision, Mail, MembershipEvent, User
 from members.views.people import GOODBYE
@@ -241,11 +253,17 @@ def late_mails(user: User) -> None:
         )
 
 
+ROWS: tuple[Any, ...] = (
+    *(User, Application, Decision, Mail, MembershipEvent, Key, KeyHolder, KeyEvent),
+    *(CatalogModel, Slot, Replica, Swap, PublicName, FleetEvent, Alert),
+)
+
+
 def rows_views(admin: User) -> Iterator[View]:
     """Django's admin: its index, each list, and a row of each kind."""
     Server.objects.update_or_create(name="gpu-1", defaults={"seats": 4})
     yield View("rows", "/admin/", admin)
-    for model in (User, Application, Decision, Mail, MembershipEvent, Key, KeyHolder, KeyEvent):
+    for model in ROWS:
         name = f"{model._meta.app_label}/{model._meta.model_name}"
         yield View(f"rows, {name}", f"/admin/{name}/", admin)
         row = model.objects.first()

@@ -39,6 +39,7 @@ LIVE = [
 ]
 ACTS = [
     "/staff/servers/add/",
+    "/staff/alerts/1/dismiss/",
     "/staff/servers/gpu-1/seats/",
     "/staff/servers/gpu-1/out/",
     "/staff/servers/gpu-1/back/",
@@ -55,6 +56,19 @@ ACTS = [
     "/staff/swaps/new/?slot=nan&model=birch",
     "/staff/swaps/{swap}/approve/",
     "/staff/swaps/{swap}/retry/",
+]
+ADMIN = [
+    f"/admin/inference/{name}/"
+    for name in (
+        "alert",
+        "catalogmodel",
+        "fleetevent",
+        "publicname",
+        "replica",
+        "server",
+        "slot",
+        "swap",
+    )
 ]
 MISSING = [
     "/staff/servers/nowhere/",
@@ -74,15 +88,15 @@ def fleet(admin: User) -> dict[str, int]:
     return {"replica": replicas[0].pk, "swap": swap.pk}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *LIVE])
+@pytest.mark.parametrize("page", [*PAGES, *LIVE, *ADMIN])
 def test_only_staff_with_a_second_factor(
     page: str, admin: User, outsider: User, fleet: dict[str, int]
 ) -> None:
     page = page.format(**fleet)
     bare = person("Berta", is_staff=True, is_superuser=True)
     assert Client().get(page).status_code == 302
-    assert signed_in(outsider).get(page).status_code == 403
-    assert signed_in(bare).get(page)["Location"] == "/accounts/2fa/"
+    assert signed_in(outsider).get(page, follow=True).status_code == 403
+    assert signed_in(bare).get(page, follow=True).request["PATH_INFO"] == "/accounts/2fa/"
     assert signed_in(admin).get(page).status_code in (200, 302)
 
 
@@ -160,7 +174,8 @@ def costs(admin: User, count: int) -> dict[str, int]:
     assert first is not None
     client = signed_in(admin)
     pages = {
-        **{page: page for page in LISTS},
+        **{page: page for page in (*LISTS, *ADMIN)},
+        "row of a swap": f"/admin/inference/swap/{Swap.objects.earliest('pk').pk}/change/",
         "server": "/staff/servers/g0/",
         "server now": "/staff/servers/g0/now",
         "model": f"/staff/models/{model.name}/",

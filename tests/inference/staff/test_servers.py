@@ -68,6 +68,16 @@ def test_the_page_is_told_only_what_has_changed(admin: User) -> None:
     assert ": 41 %" in html(answer)
 
 
+def test_an_alert_is_dismissed_once(admin: User) -> None:
+    alert = rows.alert("server_silent", server=rows.server("gpu-1"))
+    client = signed_in(admin)
+    for _ in range(2):
+        page = html(client.post(f"/staff/alerts/{alert.pk}/dismiss/", follow=True))
+        assert "has not reported" not in page
+    assert FleetEvent.objects.get().actor == admin
+    assert client.post("/staff/alerts/999999/dismiss/").status_code == 404
+
+
 # -- What one can do --------------------------------------------------------------------------
 def test_seats(admin: User) -> None:
     rows.server("gpu-1")
