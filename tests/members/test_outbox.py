@@ -9,6 +9,7 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
+from django.core.mail import EmailMultiAlternatives
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
@@ -241,8 +242,12 @@ def test_links_are_made_while_sending_and_kept_nowhere(outsider: User, mailbox: 
             assert (table, cursor.fetchone()[0]) == (table, 0)
 
 
+# Told of rows that this file knows nothing of; their own files call `well_written`.
+ELSEWHERE = {"rotation_done", "name_retires"}
+
+
 @pytest.mark.parametrize("language", ["es", "en"])
-@pytest.mark.parametrize("kind", Mail.Kind.values)
+@pytest.mark.parametrize("kind", [kind for kind in Mail.Kind.values if kind not in ELSEWHERE])
 def test_every_mail_can_be_written(
     kind: str, language: str, waiting: Application, admin: User
 ) -> None:
@@ -262,7 +267,11 @@ def test_every_mail_can_be_written(
             "reason": "<b>R&D</b>",
         },
     )
-    message = outbox.compose(mail)
+    well_written(outbox.compose(mail), language)
+
+
+def well_written(message: EmailMultiAlternatives, language: str) -> None:
+    """One line of subject, its language, plain text as typed, and HTML that loads nothing."""
     html = message.alternatives[0].content
     assert "\n" not in message.subject
     assert f'<html lang="{language}">' in html

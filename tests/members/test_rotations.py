@@ -14,6 +14,7 @@ from members.membership import suspend
 from members.models import Application, Mail, User
 from tests.fakes.smtp import SmtpServer
 from tests.inference.names.conftest import Fleet, fleet_of, new_model, old_model
+from tests.members.test_outbox import well_written
 from tests.people import applicant, let_in
 
 pytestmark = pytest.mark.django_db
@@ -200,6 +201,23 @@ def test_the_warning_says_when_and_what_instead(
         last_day = date_format(localtime(day))
     assert mail["Subject"].strip() == f"The model name “old-one” stops answering on {last_day}"
     assert "write “nan” instead, which is always the current model, or “new-one”" in body(mail)
+
+
+@pytest.mark.parametrize("language", ["es", "en"])
+def test_both_mails_are_well_written(
+    fleet: Fleet, old: CatalogModel, new: CatalogModel, member: User, language: str
+) -> None:
+    old.title = new.title = "<b>R&D</b>"
+    old.save()
+    new.save()
+    User.objects.update(language=language)
+    fleet.swap(new)
+    rotations.tell()
+    well_written(outbox.compose(Mail.objects.get(user=member)), language)
+    days_pass(12)
+    rotations.tell()
+    warning = Mail.objects.get(user=member, kind="name_retires")
+    well_written(outbox.compose(warning), language)
 
 
 def test_what_is_no_longer_true_is_not_sent(
