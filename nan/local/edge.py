@@ -164,45 +164,27 @@ def _binds(settings: EdgeSettings) -> dict[str, str]:
 def _redirect(settings: EdgeSettings) -> str:
     if not settings.redirect_bind:
         return ""
-    site = settings.site_url.rstrip("/")
-    return (
-        "frontend redirect\n"
-        f"    bind {settings.redirect_bind} proto h1\n"
-        "    errorfiles site\n"
-        # A client of the API would send its key in clear text first: no redirect for it.
-        "    http-request deny deny_status 404 if { path_beg /v1/ }\n"
-        f"    http-request redirect prefix {site} code 301\n\n"
-    )
+    return _filled("redirect.cfg", BIND=settings.redirect_bind, SITE=settings.site_url.rstrip("/"))
 
 
 def _split_by_name(settings: EdgeSettings) -> str:
-    run_dir = settings.run_dir
-    servers = "".join(
-        f"backend tls_{name}\n"
-        "    mode tcp\n"
-        f"    timeout server {settings.stream_timeout}\n"
-        f"    server {name} unix@{run_dir}/{name}.sock send-proxy-v2\n\n"
-        for name in ("site", "api")
+    return _filled(
+        "by-name.cfg",
+        BIND=settings.site_bind,
+        RUN_DIR=str(settings.run_dir),
+        STREAM_TIMEOUT=settings.stream_timeout,
+        API_HOST=_host(settings.api_url),
     )
-    return (
-        "frontend public\n"
-        "    mode tcp\n"
-        f"    bind {settings.site_bind}\n"
-        "    maxconn 3000\n"
-        "    option dontlog-normal\n"
-        f'    log-format \'{{"fe":"%f","be":"%b","term":"%ts","by":%B}}\'\n'
-        f"    timeout client {settings.stream_timeout}\n"
-        "    tcp-request inspect-delay 5s\n"
-        "    tcp-request content accept if { req.ssl_hello_type 1 }\n"
-        f"    use_backend tls_api if {{ req.ssl_sni -i {_host(settings.api_url)} }}\n"
-        "    default_backend tls_site\n\n"
-    ) + servers
+
+
+def _filled(name: str, **values: object) -> str:
+    return _Template((SOURCE / name).read_text(encoding="utf-8")).substitute(values)
 
 
 def _slots(settings: EdgeSettings) -> str:
-    slot = _Template((SOURCE / "slot.cfg").read_text(encoding="utf-8"))
     return "\n".join(
-        slot.substitute(
+        _filled(
+            "slot.cfg",
             SLOT=f"slot{number:02}",
             PLACES=PLACES,
             BALANCE=BALANCES[settings.balance],
@@ -221,11 +203,11 @@ def _connectable(bind: str) -> str:
 
 def _site_pages() -> dict[int, str]:
     """Raw answers by status, from site-errors.json (retry_after in seconds, 0 for none)."""
-    page = _Template((SOURCE / "site-error.html").read_text(encoding="utf-8"))
     pages = {}
     texts = json.loads((SOURCE / "site-errors.json").read_text(encoding="utf-8"))
     for status, entry in texts.items():
-        body = page.substitute(
+        body = _filled(
+            "site-error.html",
             TITLE=entry["en"]["title"],
             TEXT=entry["en"]["text"],
             TITLE_ES=entry["es"]["title"],
@@ -268,17 +250,18 @@ def _raw_answer(status: int, reason: str, content_type: str, body: str, retry_af
 
 def render(settings: EdgeSettings) -> dict[str, str]:
     """All files of the edge by their name below `run_dir`."""
-    config = _Template((SOURCE / "haproxy.cfg").read_text(encoding="utf-8"))
     pages = _site_pages()
     files = {f"errors/site-{status}.http": answer for status, answer in pages.items()}
     files |= {f"errors/api-{status}.http": answer for status, answer in _api_errors().items()}
     for name in ("errors.lua", "pool.lua"):
-        files[name] = _Template((SOURCE / name).read_text(encoding="utf-8")).substitute(
+        files[name] = _filled(
+            name,
             SITE_URL=settings.site_url.rstrip("/"),
             RUN_DIR=str(settings.run_dir),
             QUEUE_SECONDS=settings.queue_seconds,
         )
-    files["haproxy.cfg"] = config.substitute(
+    files["haproxy.cfg"] = _filled(
+        "haproxy.cfg",
         **_binds(settings),
         RUN_DIR=str(settings.run_dir),
         API_HOSTS=_api_hosts(settings),

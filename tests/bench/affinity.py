@@ -63,7 +63,8 @@ def _lines(what: str, taken: Taken) -> Iterator[Line]:
         f"{what}: first token, p50 · p95", f"{ms(p50(taken.later))} · {ms(p95(taken.later))}"
     )
     yield Line(f"{what}: busiest engine to the mean", f"{taken.busiest:.2f}")
-    yield Line(f"{what}: failed requests", str(taken.failed), taken.failed, 0)
+    whole = 1 - taken.failed / (SESSIONS * TURNS)
+    yield Line(f"{what}: answered", f"{whole:.1%}", whole, 1, at_least=True)
 
 
 def _measure(balance: str, cache_tokens: int) -> Taken:

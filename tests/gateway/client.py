@@ -25,7 +25,7 @@ ALLOWED = [
     "/v1/models",
 ]
 ROUTES = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
-MANNERS = ("plain", "slow", "hang", "drip", "error", "missing", "cut", "broken")
+MANNERS = ("plain", "slow", "hang", "drip", "error", "missing", "rotating", "cut", "broken")
 
 
 class Gateway:

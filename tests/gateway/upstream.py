@@ -2,8 +2,9 @@
 
 `…-slow` answers after a second, `…-hang` never begins, `…-drip` streams two events and then one
 every ten seconds, `…-error` answers 500 and repeats the prompt in its error, as engines do,
-`…-missing` answers 404. `…-cut` breaks the connection off in the middle of a stream, and
-`…-broken` ends it with an error event that names the engine's address and repeats the prompt.
+`…-missing` answers 404, `…-rotating` 503 as the pool does while a slot's model is replaced.
+`…-cut` breaks the connection off in the middle of a stream, and `…-broken` ends it with an error
+event that names the engine's address and repeats the prompt.
 `GET /state` tells what it saw, without the bodies of the calls.
 """
 
@@ -20,6 +21,12 @@ WORDS = ("Hello", " from", " upstream")
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 TOKENS = {"input_tokens": 11, "output_tokens": 7}
 INTERNALS = "EngineCore at http://10.9.8.7:8100 died, see /opt/vllm/engine.py"
+ROTATING = {
+    "message": "A model rotation is under way since 14:05 UTC: the new model is still loading.",
+    "type": "server_error",
+    "param": None,
+    "code": "model_rotating",
+}
 state: dict[str, Any] = {"open": 0, "seen": [], "fields": [], "cancelled": 0}
 
 
@@ -62,6 +69,8 @@ async def respond(path: str, body: dict[str, Any], send: Any) -> None:
         await answer(send, {"error": {"message": message, "type": "server_error"}}, 500)
     elif model.endswith("-missing"):
         await answer(send, {"error": {"message": "no such model", "type": "NotFound"}}, 404)
+    elif model.endswith("-rotating"):
+        await answer(send, {"error": ROTATING}, 503)
     elif path not in ANSWERS:
         await answer(send, {"error": {"message": "no such path"}}, 404)
     elif body.get("stream"):
