@@ -54,6 +54,13 @@ def event(number: int, **new: Any) -> Change:
     return change
 
 
+def rename(number: int, name: str) -> Change:
+    def change(manners: Manners) -> None:
+        manners.messages[number] = (name, manners.messages[number][1])
+
+    return change
+
+
 def chunk(number: int, **delta: Any) -> Change:
     return lambda manners: manners.chunks[number]["choices"][0]["delta"].update(delta)
 
@@ -82,7 +89,8 @@ THINKING_DELTA = {"type": "thinking_delta", "thinking": "x"}
         pytest.param(drop("messages", 7), id="no message_delta"),
         pytest.param(swap(7, 8), id="message_stop too early"),
         pytest.param(swap(6, 7), id="message_delta within a block"),
-        pytest.param(event(6, type="content_block_start"), id="name and type differ"),
+        pytest.param(drop("messages", 6), id="a block never closed"),
+        pytest.param(rename(8, "ping"), id="name and type differ"),
     ],
 )
 def test_a_wrong_order_of_events(change: Change) -> None:
