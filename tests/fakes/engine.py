@@ -74,6 +74,7 @@ class Manners:
         self.chat: dict[str, Any] | bytes = chat_answer()
         self.status = 200
         self.chunks = chat_chunks()
+        self.stream_type = "text/event-stream"
         self.messages = message_events()
         self.done = True
         """A stream ends with `[DONE]` and the last chunk of its body."""
@@ -128,9 +129,8 @@ def _plain(manners: Manners, connection: Connection) -> None:
 
 
 def _stream(manners: Manners, request: Request, connection: Connection) -> None:
-    connection.send(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    )
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: {manners.stream_type}\r\n"
+    connection.send(head.encode() + b"transfer-encoding: chunked\r\n\r\n")
     if request.target == "/v1/messages":
         lines = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in manners.messages]
     else:

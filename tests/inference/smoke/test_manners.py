@@ -111,6 +111,7 @@ def test_a_wrong_order_of_events(change: Change) -> None:
         pytest.param("stream", put("before", {1: 9}), "smoke_stream_hang", id="only a role"),
         pytest.param("stream", put("before", {2: 9}), "smoke_stalled", id="silent in its middle"),
         pytest.param("stream", chunk(1, content="</think>"), "smoke_think_in_content", id="tag"),
+        pytest.param("stream", put("stream_type", "text/html"), "smoke_unreadable", id="a page"),
         pytest.param("chat", put("chat", b"<html>502"), "smoke_unreadable", id="HTML"),
         pytest.param("chat", put("chat", b"[]"), "smoke_unreadable", id="a list"),
         pytest.param("chat", put("chat", b"{}"), "smoke_unreadable", id="no choices"),

@@ -105,6 +105,8 @@ def test_errors_of_a_few_requests_are_chance() -> None:
 def test_a_start_anew_is_no_negative_rate() -> None:
     anew = [sample(m, finished=30.0 * (m - 10), generated=0.0) for m in range(10, 14)]
     assert judge([*WELL, *anew]) == Verdict(state="ok")
+    ill = [sample(m, finished=30.0 * (m - 10), errors=18.0 * (m - 10)) for m in range(10, 14)]
+    assert judge([*WELL, *ill]) == Verdict(state="bad", code="watch_errors")
 
 
 def slower(by: float) -> list[Sample]:
