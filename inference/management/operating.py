@@ -7,10 +7,11 @@ import argparse
 import json
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Model, QuerySet
 from django.utils import translation
 
 from inference.fleet.errors import FleetRefused
@@ -18,6 +19,7 @@ from inference.fleet.words import WORDS, words
 from inference.models import CatalogModel, Replica, Server, Slot
 
 Row = dict[str, Any]
+Found = TypeVar("Found", bound=Model)
 
 
 def upto(most: int) -> Callable[[str], int]:
@@ -93,31 +95,38 @@ def sentence(code: str) -> str:
     return str(WORDS.get(code, code))
 
 
+def problems(form: Any) -> CommandError:
+    """What a form refuses, one line for each field."""
+    lines = [f"{name}: {' '.join(map(str, texts))}" for name, texts in form.errors.items()]
+    return CommandError("\n".join([*lines, "Nothing was changed."]))
+
+
 def server(name: str) -> Server:
-    return _one(Server, "server", name=name)
+    return _one(Server.objects.filter(name=name), "server", name)
 
 
 def slot(name: str) -> Slot:
-    return _one(Slot, "slot", name=name)
+    return _one(Slot.objects.filter(name=name), "slot", name)
 
 
 def model(name: str) -> CatalogModel:
-    return _one(CatalogModel, "model", name=name)
+    return _one(CatalogModel.objects.filter(name=name), "model", name)
 
 
 def replica(text: str) -> Replica:
     """By its number, or by where it stands: gpu-1:8101."""
     name, _colon, port = text.partition(":")
     if port.isdecimal():
-        return _one(Replica, "replica", server__name=name, port=int(port))
-    if text.isdecimal():
-        return _one(Replica, "replica", pk=int(text))
-    raise CommandError(f"{text} is neither the number of a replica nor SERVER:PORT.")
+        found = Replica.objects.whole().filter(server__name=name, port=int(port))
+    elif text.isdecimal():
+        found = Replica.objects.whole().filter(pk=int(text))
+    else:
+        raise CommandError(f"{text} is neither the number of a replica nor SERVER:PORT.")
+    return _one(found, "replica", text)
 
 
-def _one(kind: Any, noun: str, **where: Any) -> Any:
-    found = kind.objects.filter(**where).first()
+def _one(rows: QuerySet[Found], noun: str, named: str) -> Found:
+    found = rows.first()
     if found is None:
-        named = ":".join(map(str, where.values()))
         raise CommandError(f"There is no {noun} {named}. `manage.py {noun}s list` shows them.")
     return found

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import messages
-from django.forms.utils import ErrorDict
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -91,7 +90,7 @@ def _show(
     status: int = 200,
 ) -> HttpResponse:
     if read:  # not asked to be saved yet: what is still missing is no fault
-        form._errors = ErrorDict()
+        form.errors.clear()
     context = {"form": form, "model": model, "flags": FLAGS, "variables": VARIABLES}
     return render(request, "staff/fleet/model_form.html", context, status=status)
 

@@ -45,8 +45,7 @@ class Command(BaseCommand):
         found = CatalogModel.objects.filter(name=str(said.get("name", ""))).first()
         form = ModelForm({**_defaults(), **_as_typed(said)}, instance=found)
         if not form.is_valid():
-            lines = [f"{name}: {' '.join(texts)}" for name, texts in form.errors.items()]
-            raise CommandError("\n".join([*lines, "Nothing was changed."]))
+            raise operating.problems(form)
         return [_row(form.save())]
 
     def do_offer(self, options: dict[str, Any]) -> list[Row]:
@@ -81,7 +80,7 @@ def _read(file: str) -> dict[str, Any]:
 def _defaults() -> dict[str, Any]:
     """A browser sends what the empty form shows; a file may leave it out."""
     names = ("kind", "gpus_needed", "memory_mib", "max_output", "load_seconds", "offered")
-    return {name: CatalogModel._meta.get_field(name).get_default() for name in names}
+    return {name: getattr(CatalogModel(), name) for name in names}
 
 
 def _as_typed(said: dict[str, Any]) -> dict[str, Any]:

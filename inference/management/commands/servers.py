@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from inference.fleet import replicas, servers
@@ -53,7 +53,7 @@ class Command(BaseCommand):
     def do_invite(self, options: dict[str, Any]) -> list[Row]:
         form = InviteForm({"name": options["name"], "seats": options["seats"]})
         if not form.is_valid():
-            raise CommandError("; ".join(t for texts in form.errors.values() for t in texts))
+            raise operating.problems(form)
         server, token = servers.invite(**form.cleaned_data, actor=acting(options))
         note = "shown once; works once, within 24 hours"
         return [{"name": server.name, "token": token, "note": note}]

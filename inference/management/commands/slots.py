@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from inference.management import operating
 from inference.management.operating import Row
@@ -38,8 +38,7 @@ class Command(BaseCommand):
         free = next((n for n in range(1, SLOTS + 1) if n not in taken), None)
         form = SlotForm({**options, "number": options["number"] or free})
         if not form.is_valid():
-            lines = [f"{name}: {' '.join(texts)}" for name, texts in form.errors.items()]
-            raise CommandError("\n".join([*lines, "Nothing was changed."]))
+            raise operating.problems(form)
         return [_row(form.save())]
 
 
