@@ -76,7 +76,7 @@ def answers_asked(body: dict[str, Any]) -> int:
     if n is None:
         return 1
     if not isinstance(n, int):
-        raise validation_error(("body", "n"), "Input should be a valid integer", n)
+        raise validation_error("body.n", "Input should be a valid integer", n)
     if n < 1:
         raise ApiError(400, f"n must be at least 1, got {n}.")
     if n > MAX_ANSWERS:
@@ -89,21 +89,21 @@ def answers_asked(body: dict[str, Any]) -> int:
 
 
 def require(body: dict[str, Any], name: str) -> Any:
-    """The value, or vLLM's 400, which repeats the whole body as its `input`."""
+    """The value, or vLLM's 400."""
     if body.get(name) in (None, [], ""):
-        raise validation_error(("body", name), "Field required", body)
+        raise validation_error(f"body.{name}", "Field required", f"<dict of {len(body)} items>")
     return body[name]
 
 
-def validation_error(where: tuple[Any, ...], message: str, value: Any) -> ApiError:
+def validation_error(where: str, message: str, value: Any) -> ApiError:
     detail = {"type": "missing", "loc": where, "msg": message, "input": value}
-    return ApiError(400, f"1 validation error:\n  {detail}", param=str(where[-1]))
+    return ApiError(400, f"1 validation error:\n  {detail}", param=where, invalid=True)
 
 
 def obey(ask: Ask, body: dict[str, Any]) -> None:
     """Refuse now if the prompt asks for a refusal."""
     if ask.directives.echo_error:
-        raise validation_error(("body", "messages"), "Input should be a valid list", body)
+        raise validation_error("body.messages", "Input should be a valid list", body)
     if ask.directives.status and ask.directives.status >= 400:
         raise ApiError(ask.directives.status, "Simulated failure.")
 

@@ -177,16 +177,15 @@ class Generation:
         self.finish_reason = "tool_calls" if self._script.calls_tool else "stop"
 
     def leave(self) -> None:
-        """Called once, at the end of the HTTP request; without a finish reason it is an abort."""
+        """Called once, at the end of the HTTP request; vLLM doesn't count a client that left."""
         self._engine.waiting.discard(self)
         self._engine.running.discard(self)
         if self._holds_place:
             self._holds_place = False
             self._engine.places.release()
         metrics = self._engine.metrics
-        reason = {"tool_calls": "stop", None: "abort"}.get(self.finish_reason, self.finish_reason)
-        metrics.finished(str(reason))
         if self.finish_reason:
+            metrics.finished({"tool_calls": "stop"}.get(self.finish_reason, self.finish_reason))
             metrics.e2e.observe(time.monotonic() - self._arrived)
             metrics.request_prompt.observe(self.prompt_tokens)
             metrics.request_generation.observe(self.completion_tokens)

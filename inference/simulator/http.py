@@ -58,17 +58,23 @@ _TYPES = {
 class ApiError(Exception):
     """A refusal; `str()` is empty of the message, which may repeat a prompt."""
 
-    def __init__(self, status: int, message: str, *, param: str | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, *, param: str | None = None, invalid: bool = False
+    ) -> None:
         super().__init__(status)
         self.status, self.message, self.param = status, message, param
+        self.invalid = invalid
+        """Found before the route's own code: of one kind and shape, whatever API was called."""
 
     @property
     def type(self) -> str:
+        if self.invalid:
+            return "Bad Request"
         return _TYPES.get(self.status, "InternalServerError")
 
     def answer(self, *, anthropic: bool) -> Answer:
         """The error in the shape of the API that was called."""
-        if anthropic:
+        if anthropic and not self.invalid:
             error = {"type": self.type, "message": self.message}
             return json_answer({"type": "error", "error": error}, status=self.status)
         body = {"message": self.message, "type": self.type, "param": self.param}

@@ -56,6 +56,7 @@ async def count_tokens(request: Request, engine: Engine) -> Answer:
 
 
 def _read(body: dict[str, Any], options: Options) -> Ask:
+    require(body, "model")
     check_model(body, options)
     turns = tuple(_turns(body))
     tools = [

@@ -167,7 +167,7 @@ class Running:
     def health(self) -> int | None:
         """None where nobody listens."""
         try:
-            return self.http.get("/health", timeout=5).status_code
+            return httpx.get(f"{self.http.base_url}/health", timeout=5).status_code
         except httpx.TransportError:
             return None
 

@@ -45,7 +45,7 @@ def test_echo_error_repeats_the_prompt(engine: RunningEngine) -> None:
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_die_midstream(engine: RunningEngine, path: str) -> None:
     messages = [{"role": "user", "content": "[sim:tokens=10][sim:die-midstream]"}]
-    body = {"messages": messages, "max_tokens": 50, **NO_THINKING}
+    body = {"model": "nan", "messages": messages, "max_tokens": 50, **NO_THINKING}
     received: list[bytes] = []
     with engine.http.stream("POST", path, json={**body, "stream": True}) as response:
         chunks = response.iter_bytes()

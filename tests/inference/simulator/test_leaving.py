@@ -12,7 +12,7 @@ MESSAGES = [{"role": "user", "content": "[sim:hang]"}]
 BODIES: list[tuple[str, dict[str, Any]]] = [
     ("/v1/chat/completions", {"messages": MESSAGES}),
     ("/v1/completions", {"prompt": "[sim:hang]"}),
-    ("/v1/messages", {"messages": MESSAGES, "max_tokens": 9}),
+    ("/v1/messages", {"model": "nan", "messages": MESSAGES, "max_tokens": 9}),
     ("/v1/responses", {"input": "[sim:hang]"}),
 ]
 

@@ -15,7 +15,9 @@ OFF = {"thinking": {"type": "disabled"}}
 
 def create(engine: RunningEngine, prompt: str, **body: object) -> dict[str, object]:
     messages = [{"role": "user", "content": prompt}]
-    response = engine.post("/v1/messages", messages=messages, **{"max_tokens": 99, **body})
+    response = engine.post(
+        "/v1/messages", messages=messages, **{"model": "nan", "max_tokens": 99, **body}
+    )
     assert response.status_code == 200
     return dict(response.json())
 
@@ -54,7 +56,13 @@ def test_tool_call(engine: RunningEngine) -> None:
 
 def test_stream_order(engine: RunningEngine) -> None:
     messages = [{"role": "user", "content": [{"type": "text", "text": "use the tool"}]}]
-    body = {"messages": messages, "max_tokens": 99, "stream": True, "tools": [MESSAGES_TOOL]}
+    body = {
+        "model": "nan",
+        "messages": messages,
+        "max_tokens": 99,
+        "stream": True,
+        "tools": [MESSAGES_TOOL],
+    }
     response = engine.post("/v1/messages", **body)
     names, events = event_names(response), data_of(response)
     assert events.pop() == "[DONE]"
@@ -88,15 +96,15 @@ def test_tool_result_ends_the_loop(engine: RunningEngine) -> None:
         {"role": "assistant", "content": [use]},
         {"role": "user", "content": [result]},
     ]
-    body = {"messages": messages, "max_tokens": 99, "tools": [MESSAGES_TOOL], **OFF}
+    body = {"model": "nan", "messages": messages, "max_tokens": 99, "tools": [MESSAGES_TOOL], **OFF}
     answer = engine.post("/v1/messages", **body).json()
     assert answer["content"] == [{"type": "text", "text": ANSWER}]
 
 
 def test_count_tokens_is_what_the_answer_counts(engine: RunningEngine) -> None:
     messages = [{"role": "user", "content": "How many tokens are these?"}]
-    counted = engine.post("/v1/messages/count_tokens", messages=messages).json()
-    answer = engine.post("/v1/messages", messages=messages, max_tokens=1).json()
+    counted = engine.post("/v1/messages/count_tokens", model="nan", messages=messages).json()
+    answer = engine.post("/v1/messages", model="nan", messages=messages, max_tokens=1).json()
     assert counted == {"input_tokens": answer["usage"]["input_tokens"]}
 
 

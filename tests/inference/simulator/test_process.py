@@ -157,7 +157,11 @@ def test_sigterm_with_shutdown_timeout_drains() -> None:
         assert engine.http.get("/health").status_code == 200
         message = "EngineCore encountered an issue. See stack trace for the root cause."
         for path in ("/v1/messages/count_tokens", "/v1/messages"):
-            body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5}
+            body = {
+                "messages": [{"role": "user", "content": "hi"}],
+                "max_tokens": 5,
+                "model": "nan",
+            }
             assert engine.post(path, **body).json()["error"]["message"] == message
         client.join(5)
         assert (client.error, client.events[-1]) == (None, "[DONE]")
