@@ -122,6 +122,7 @@ def test_a_place_that_was_down_is_proven_again(proxy: Proxy, engine: Engine) -> 
     engine.server.health_status = 503
     wait_for(lambda: proxy.reconcile(at(engine, "ready")).places[KEY].status == "DOWN")
     proxy.restart()
+    assert proxy.pool.look().servers[KEY].admin == "drain"
     assert (proxy.chat().status, engine.seen) == (503, 0)
     engine.server.health_status = 200
     proxy.until_ready(at(engine, "ready"))
