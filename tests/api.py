@@ -35,6 +35,7 @@ class ApiClient:
     base: str
     key: str
     timeout: float = 60
+    model: str = "nan"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -45,7 +46,7 @@ class ApiClient:
     ) -> httpx.Response:
         return httpx.post(
             self.base + route,
-            json=payload(route, text, stream=stream),
+            json=payload(route, text, stream=stream, model=self.model),
             headers=self.headers,
             timeout=self.timeout,
         )

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from tests.fleet import FAULTS
 from tests.stack import ROOT, Stack
 
+# Seconds that are minutes on a real server.
+HURRIED = {"ENGINE_KILL_SECONDS": "12", "MEMORY_SECONDS": "8"}
 pytest_plugins = ["tests.people"]
 
 
@@ -28,7 +31,7 @@ def _quick_passwords(settings: Settings) -> None:
 def stack() -> Iterator[Stack]:
     """The whole product on real parts; see tests/stack.py."""
     folder = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack"))
-    running = Stack(folder)
+    running = Stack(folder, extra={"SIM_FAULTS_FILE": str(folder / FAULTS), **HURRIED})
     running.local("clean-data", "--yes")
     try:
         yield running.start()

@@ -3,17 +3,21 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
+from inference.pool import Pool, set_state
+from tests.load import Call, Load
 from tests.stack import ROOT, Stack, bare_environment, wait_until
 
+FAULTS = "faults.json"
 LOOK = """
 import json
 from inference.models import *
@@ -153,37 +157,125 @@ result = None""")
     def model(self, slot: str = "nan") -> str:
         return str(self.ask(f"Slot.objects.get(name={slot!r}).model.name"))
 
-    def other_model(self, slot: str = "nan") -> str:
-        """Another one of the catalogue that a replica of the slot could hold."""
+    def other_model(self, *, slot: str = "nan", has: Sequence[str] = ()) -> str:
+        """The smallest other one that a replica of the slot could hold, with these abilities."""
         code = f"""
 slot = Slot.objects.get(name={slot!r})
 fits = CatalogModel.objects.offered().filter(kind=slot.kind, gpus_needed=slot.model.gpus_needed)
-result = fits.exclude(pk=slot.model_id).order_by("weights_mib").first().name"""
+fits = fits.filter(capabilities__contains={list(has)!r}).exclude(pk=slot.model_id)
+result = fits.order_by("weights_mib").first().name"""
         return str(self.do(code))
 
-    # -- The machine room ----------------------------------------------------------------------
+    def restart_replica(self, number: int) -> None:
+        """Out and in again, so that its engine starts with the faults of the day."""
+        self.act_on_replica("take_out", number)
+        self.until_replica(number, "off")
+        self.act_on_replica("put_in_service", number)
+        self.until_replica(number, "serving")
 
-    @property
-    def faults_file(self) -> Path:
-        return self.stack.state_dir / "faults.json"
+    def act_on_replica(self, verb: str, number: int, **choices: Any) -> None:
+        self.do(f"""
+from inference.fleet import replicas
+from members.models import User
+replicas.{verb}(replica=Replica.objects.get(slot__name="nan", number={number}),
+                actor=User.objects.filter(is_staff=True).first(), **{choices!r})
+result = None""")
+
+    def until_replica(self, number: int, state: str, *, seconds: float = 60) -> dict[str, Any]:
+        def check() -> dict[str, Any] | None:
+            found = self.replicas()[number - 1]
+            return found if found["state"] == state else None
+
+        what = f"replica {number} to be {state}"
+        return wait_until(check, seconds=seconds, what=what, every=0.1)
 
     @contextmanager
-    def faults(self, **by_model: Any) -> Iterator[None]:
-        """`faults(**{"small-model": ["hang"]})`; read by engines when they start."""
-        self.faults_file.write_text(json.dumps(by_model))
+    def allowed_to_load(self, model: str, *, seconds: int) -> Iterator[None]:
+        rows = f"CatalogModel.objects.filter(name={model!r})"
+        before = self.ask(f"{rows}.get().load_seconds")
+        self.do(f"{rows}.update(load_seconds={seconds}); result = None")
         try:
             yield
         finally:
-            self.faults_file.write_text("{}")
+            self.do(f"{rows}.update(load_seconds={before}); result = None")
 
-    def engine(self, replica: dict[str, Any], path: str) -> httpx.Response:
-        return httpx.get(f"http://127.0.0.1:{replica['port']}{path}", timeout=10)
+    # -- The machine room ----------------------------------------------------------------------
 
-    def engines_folder(self) -> Path:
-        return self.stack.state_dir / "engines"
+    @contextmanager
+    def faults(self, by_model: Mapping[str, Any]) -> Iterator[None]:
+        """`{"small-model": ["hang"]}`; read by engines, and by their check, when they start."""
+        file = self.stack.state_dir / FAULTS
+        file.write_text(json.dumps(by_model))
+        try:
+            yield
+        finally:
+            file.write_text("{}")
+
+    def weights_of(self, model: str) -> Path:
+        """The folder of the model's weights at its commit."""
+        repo, revision = self.ask(
+            f"CatalogModel.objects.values_list('repo', 'revision').get(name={model!r})"
+        )
+        hub = self.stack.state_dir / "models" / "hub"
+        return hub / f"models--{repo.replace('/', '--')}" / "snapshots" / revision
+
+    def engine_processes(self, number: int) -> list[psutil.Process]:
+        """Those of the replica's engine, found by the port in its command line."""
+        port = str(self.replicas()[number - 1]["port"])
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                line = process.cmdline()
+                if "inference.simulator" in line and port in line:
+                    found.append(process)
+        return found
+
+    def free_memory(self) -> None:
+        """What a person does on the server: ends what held the GPUs' memory."""
+        alive = {str(pid) for pid in psutil.pids()}
+        for held in (self.stack.state_dir / "engines" / "gpus").glob("gpu*/*"):
+            if held.name not in alive:
+                held.unlink()
+
+    @contextmanager
+    def long_stream(self, number: int, key: str, *, seconds: float) -> Iterator["LongStream"]:
+        """One that runs at this replica: the other takes no new ones at that moment."""
+        pool = Pool(Path(self.stack.env["POOL_DIR"]))
+        others = [r for r in self.replicas() if r["number"] != number]
+        pool.apply([set_state(("slot01", other["number"]), "drain") for other in others])
+        stream = LongStream(self.stack.api, key, tokens=int(seconds * 400))
+        stream.start()
+        port = self.replicas()[number - 1]["port"]
+
+        def runs() -> bool:
+            seen = httpx.get(f"http://127.0.0.1:{port}/_sim/requests", timeout=5).json()
+            return bool(seen["running"] >= 1)
+
+        wait_until(runs, seconds=20, what="the stream to begin")
+        self.settle()
+        wait_until(
+            lambda: {pool.look().servers["slot01", o["number"]].status for o in others} == {"UP"},
+            seconds=20,
+            what="the other replica to be back",
+        )
+        try:
+            yield stream
+        finally:
+            stream.join(90)
 
 
-def timed(action: Callable[[], Any]) -> float:
-    began = time.monotonic()
-    action()
-    return time.monotonic() - began
+class LongStream(threading.Thread):
+    def __init__(self, base: str, key: str, *, tokens: int) -> None:
+        super().__init__(daemon=True)
+        self._load = Load(base, key, tokens=tokens)
+        self.call: Call | None = None
+
+    def run(self) -> None:
+        with httpx.Client(base_url=self._load.base, timeout=120) as client:
+            self.call = self._load.one(client, "/v1/chat/completions", stream=True)
+
+    def ended(self, seconds: float = 90) -> str:
+        """`whole`, or how it was broken off."""
+        self.join(seconds)
+        assert self.call is not None, "the stream still runs"
+        return self.call.end

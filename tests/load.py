@@ -81,9 +81,9 @@ class Load:
             while not self._end.wait(self.pause):
                 route = routes[turn % len(routes)]
                 turn += 1
-                self.calls.append(self._call(client, route, stream=number < self.streams))
+                self.calls.append(self.one(client, route, stream=number < self.streams))
 
-    def _call(self, client: httpx.Client, route: str, *, stream: bool) -> Call:
+    def one(self, client: httpx.Client, route: str, *, stream: bool) -> Call:
         sent = time.monotonic()
         heard: dict[str, Any] = {"status": 0, "first": 0.0}
         try:

@@ -1,10 +1,11 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.api import ApiClient, EngineCounts, GatewayAdmin
+from tests.fleet import Fleet
 from tests.stack import Stack
-from tests.visitor import Visitor, ask_for_keys, members
+from tests.visitor import Visitor, admin, ask_for_keys, members
 
 Client = Callable[[str], ApiClient]
 
@@ -33,6 +34,31 @@ def engine(stack: Stack) -> EngineCounts:
 @pytest.fixture(scope="session")
 def client(stack: Stack) -> Client:
     return lambda key: ApiClient(stack.api, key)
+
+
+@pytest.fixture(scope="session")
+def _fleet(stack: Stack) -> Iterator[Fleet]:
+    fleet = Fleet(stack)
+    yield fleet
+    fleet.close()
+
+
+@pytest.fixture
+def fleet(_fleet: Fleet) -> Fleet:
+    """All replicas serve when a test begins."""
+    _fleet.settle(seconds=90)
+    return _fleet
+
+
+@pytest.fixture(scope="session")
+def load_key(gateway: GatewayAdmin) -> str:
+    """For steady traffic: without a member's limits."""
+    return str(gateway.make(key_alias="load")["key"])
+
+
+@pytest.fixture(scope="session")
+def staff(stack: Stack) -> Visitor:
+    return admin(stack)
 
 
 MAKING = "Your key is being made at the gateway."

@@ -1,0 +1,169 @@
+"""Every way in which a new engine can fail: the old model serves again, the page says why, and no
+member has noticed."""
+
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.api import ApiClient
+from tests.fleet import Fleet
+from tests.load import Load
+from tests.stack import wait_until
+
+FAILURES = {
+    "refuse-flag": ("preflight", "flag_refused"),
+    "bad-template": ("preflight", "template_bad"),
+    "die-after-loading": ("start", "kv_cache_too_small"),
+    "hang": ("smoke", "smoke_hang"),
+    "think-in-content": ("smoke", "smoke_think_in_content"),
+    "lose-tool-calls": ("smoke", "smoke_tool_call_lost"),
+    "empty-content": ("smoke", "smoke_empty"),
+    "stream-only-hang": ("smoke", "smoke_stream_hang"),
+}
+TOUCHED = ("draining", "stopping", "starting")
+
+
+@pytest.mark.parametrize("fault", FAILURES)
+def test_a_bad_engine_never_meets_a_member(fleet: Fleet, load_key: str, fault: str) -> None:
+    """S10, S14: and it is started once, not again and again."""
+    old, new = fleet.model(), fleet.other_model(has=["tools", "reasoning"])
+    with fleet.faults({new: [fault]}), Load(fleet.stack.api, load_key) as load:
+        swap = fleet.until(fleet.plan(new), "failed", seconds=120)
+        fleet.settle()
+    assert (swap["step"], swap["error"]) == FAILURES[fault]
+    assert load.bad == []
+    happened = [what for what, _, _, _ in swap["events"]]
+    if swap["step"] == "preflight":
+        assert not set(happened) & set(TOUCHED)
+    else:
+        assert happened.count("starting") == 2  # the new one, and the old one again
+        assert swap["parts"][1][1] == "waiting"
+    assert {r["model"] for r in fleet.replicas()} == {old}
+    assert fleet.model() == old
+    assert "swap_failed" in fleet.alerts()
+
+
+def test_weights_that_are_not_there_are_found_before_anything_is_touched(
+    fleet: Fleet, load_key: str
+) -> None:
+    """S14."""
+    new = fleet.other_model()
+    folder = fleet.weights_of(new)
+    away = folder.with_name("away")
+    shutil.move(folder, away)
+    try:
+        with Load(fleet.stack.api, load_key) as load:
+            swap = fleet.until(fleet.plan(new), "failed")
+    finally:
+        shutil.move(away, folder)
+    assert (swap["step"], swap["error"], load.bad) == ("preflight", "weights_missing", [])
+    assert not {what for what, _, _, _ in swap["events"]} & set(TOUCHED)
+
+
+def test_a_model_that_loads_longer_than_it_may_goes_back(fleet: Fleet, load_key: str) -> None:
+    """S15."""
+    old, new = fleet.model(), fleet.other_model()
+    with (
+        fleet.allowed_to_load(new, seconds=10),
+        fleet.faults({new: {"load_seconds": 60}}),
+        Load(fleet.stack.api, load_key) as load,
+    ):
+        swap = fleet.until(fleet.plan(new), "failed", seconds=120)
+        fleet.settle()
+    assert (swap["step"], swap["error"]) == ("start", "load_too_long")
+    assert (load.bad, fleet.model()) == ([], old)
+
+
+def test_memory_that_is_not_given_back_leaves_one_replica_down(fleet: Fleet, load_key: str) -> None:
+    """S8: it waits for the memory and not for the port, says so, and kills nothing of others'."""
+    old, new = fleet.model(), fleet.other_model()
+    with fleet.faults({old: ["keep-memory"]}):
+        fleet.restart_replica(1)
+    with Load(fleet.stack.api, load_key) as load:
+        swap = fleet.until(fleet.plan(new), "failed", seconds=120)
+    assert (swap["error"], [state for _, state in swap["parts"]]) == (
+        "memory_held",
+        ["down", "waiting"],
+    )
+    states = {r["number"]: r["state"] for r in fleet.replicas()}
+    assert (states, load.bad) == ({1: "failed", 2: "serving"}, [])
+    assert "replica_down" in fleet.alerts()
+    fleet.free_memory()
+    fleet.act_on_replica("retry", 1)
+    fleet.settle()
+    assert {r["model"] for r in fleet.replicas()} == {old}
+    assert "replica_down" not in fleet.alerts()
+
+
+@pytest.mark.parametrize("fault", ["ignore-sigterm", "half-dead-on-sigterm"])
+def test_an_engine_that_does_not_end_is_ended(fleet: Fleet, load_key: str, fault: str) -> None:
+    """SIGTERM, SIGTERM again, SIGKILL to its own group; nothing of it is left."""
+    old, new = fleet.model(), fleet.other_model()
+    with fleet.faults({old: [fault]}):
+        fleet.restart_replica(1)
+    before = fleet.engine_processes(1)
+    with Load(fleet.stack.api, load_key) as load:
+        swap = fleet.until(fleet.plan(new, drain_seconds=30), "done", seconds=150)
+    assert (load.bad, [state for _, state in swap["parts"]]) == ([], ["done", "done"])
+    assert [process.pid for process in before if process.is_running()] == []
+    fleet.until(fleet.plan(old), "done", seconds=120)
+
+
+@pytest.mark.parametrize("at_deadline", ["abort", "cut"])
+def test_a_stream_longer_than_the_drain(fleet: Fleet, load_key: str, at_deadline: str) -> None:
+    """Per plan: the swap ends and the stream goes on, or the stream is cut, and told."""
+    old, new = fleet.model(), fleet.other_model()
+    with fleet.long_stream(1, load_key, seconds=40) as stream:
+        pk = fleet.plan(new, drain_seconds=4, at_deadline=at_deadline)
+        swap = fleet.until(pk, "done", "failed", seconds=120)
+        if at_deadline == "abort":
+            assert (swap["error"], swap["step"]) == ("drain_deadline", "drain")
+            assert {r["model"] for r in fleet.replicas()} == {old}
+            assert stream.ended() == "whole"
+            return
+    assert swap["state"] == "done"
+    assert [detail for what, _, detail, _ in swap["events"] if what == "cut"] == ["1"]
+    assert stream.ended() in ("error event", "cut", "RemoteProtocolError")
+    fleet.until(fleet.plan(old), "done", seconds=120)
+
+
+def test_an_engine_that_dies_in_service(fleet: Fleet, load_key: str) -> None:
+    """S13: a begun stream ends with an error, never silently; what had not begun goes elsewhere,
+    and nothing is asked twice. Then it comes back by itself."""
+    victim = next(r for r in fleet.replicas() if r["number"] == 1)
+    with Load(fleet.stack.api, load_key) as load:
+        wait_until(lambda: len(load.calls) > 10, seconds=30, what="traffic")
+        for process in fleet.engine_processes(1):
+            process.kill()
+        wait_until(
+            lambda: fleet.replicas()[0]["instance"] not in ("", victim["instance"]),
+            seconds=60,
+            what="a new engine",
+        )
+        fleet.settle()
+    assert {call.status for call in load.bad} <= {200, 500, 502, 503}
+    silent = [call for call in load.bad if call.status == 200 and call.end == "cut"]
+    assert silent == []
+    assert len(load.bad) <= load.streams + 1  # those that ran there at that moment
+
+
+def test_with_no_engine_left_it_is_the_model_that_is_down_and_not_a_limit(
+    fleet: Fleet, load_key: str
+) -> None:
+    """S16."""
+    with fleet.faults({"*": {"load_seconds": 8}}):
+        for number in (1, 2):
+            for process in fleet.engine_processes(number):
+                process.kill()
+        client = ApiClient(fleet.stack.api, load_key)
+
+        def refused() -> Any:
+            answer = client.call()
+            return answer if answer.status_code == 503 else None
+
+        answer = wait_until(refused, seconds=60, what="a 503")
+    assert int(answer.headers["retry-after"]) > 0
+    assert "limit" not in answer.json()["error"]["message"] or "not your limit" in answer.text
+    fleet.settle()
+    assert client.call().status_code == 200
