@@ -4,6 +4,7 @@ One module, so that real vLLM starts once for all of it.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -197,18 +198,14 @@ def test_refused_bodies(engine: Running, path: str, body: dict[str, Any]) -> Non
 def test_missing_field(engine: Running, path: str, body: dict[str, Any], missing: str) -> None:
     """In one shape for all routes, and without a word of the body."""
     answer = engine.http.post(path, json=body)
-    detail = (
-        f"'loc': 'body.{missing}', 'msg': 'Field required', 'input': '<dict of {len(body)} items>'"
+    error = answer.json().pop("error")
+    said = re.sub(r"<dict of \d items>", "<dict>", error.pop("message"))  # some routes add a field
+    detail = f"'loc': 'body.{missing}', 'msg': 'Field required', 'input': '<dict>'"
+    assert said == f"1 validation error:\n  {{'type': 'missing', {detail}}}"
+    assert (answer.status_code, error) == (
+        400,
+        {"type": "Bad Request", "param": f"body.{missing}", "code": 400},
     )
-    assert answer.status_code == 400
-    assert answer.json() == {
-        "error": {
-            "message": f"1 validation error:\n  {{'type': 'missing', {detail}}}",
-            "type": "Bad Request",
-            "param": f"body.{missing}",
-            "code": 400,
-        }
-    }
 
 
 def test_counts(engine: Running) -> None:
