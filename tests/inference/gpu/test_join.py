@@ -118,6 +118,8 @@ def test_the_token_goes_nowhere_unsafe(tmp_path: Path, url: str) -> None:
     found = run(tmp_path, url)
     assert found.returncode == 1
     assert not (tmp_path / "gpu.env").exists()
+    with pytest.raises(join.JoinRefused):
+        join.check_site(url)
 
 
 def test_a_redirect_is_not_followed(tmp_path: Path, site: Site) -> None:

@@ -135,6 +135,19 @@ def test_what_a_killed_engine_leaves_is_found_and_ended(rig: Rig, child: str) ->
     assert is_gone(core)
 
 
+def test_a_core_that_nobody_has_seen_yet_is_found_after_the_end(rig: Rig) -> None:
+    """Without marker, without parent, never looked at: it belongs to the keeper now."""
+    rig.script(SAY + BARE_CHILD + "sys.exit(1)\n")
+    rig.engines.start(spec().to_json())
+    deadline = time.monotonic() + 10
+    while not (rig.state.engine("r1-g1") / "exit.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    found = rig.engine("r1-g1")
+    assert (found["state"], found["left"]) == ("exited", 1)
+    assert rig.until_exited("r1-g1")["signals"] == ["KILL"]
+
+
 def test_engine_and_core_are_found_when_the_keeper_is_killed_too(rig: Rig) -> None:
     rig.script(SAY + BARE_CHILD + SLEEP)
     rig.start(spec())
@@ -153,7 +166,8 @@ def test_a_process_with_the_recorded_number_but_another_start_is_left_alone(rig:
     rig.script(SAY + SLEEP)
     rig.start(spec())
     rig.until_serving("r1-g1")
-    foreign = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+    foreign = subprocess.Popen(sleep, start_new_session=True)
     try:
         folder = rig.state.engine("r1-g1")
         real = {name: (folder / name).read_text() for name in ("engine.json", "keeper.json")}
