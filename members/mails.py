@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone, translation
 
 from inference.models import PublicName
-from members.models import Decision, Mail, Membership, User
+from members.models import Decision, Mail, Membership, Proposal, User, Vote
 from nan.celery import enqueue
 
 SAME_MAIL_SECONDS = 180
@@ -217,6 +218,67 @@ def _about_name(
             name=name.pk,
             last_day=last_day,
         )
+
+
+# -- Votes --------------------------------------------------------------------------------------
+APART = timedelta(milliseconds=100)
+"""Between mails to everybody: others, which somebody waits for, go out in between."""
+
+
+def proposal_declined(proposal: Proposal) -> None:
+    if proposal.proposer and proposal.proposer.is_active:
+        _put(
+            [
+                _row(
+                    Kind.PROPOSAL_DECLINED,
+                    user=proposal.proposer,
+                    dedupe=f"declined:{proposal.pk}",
+                    proposal=proposal.pk,
+                )
+            ]
+        )
+
+
+def vote_opened(vote: Vote) -> None:
+    """To everybody on the roll."""
+    _to_all(Kind.VOTE_OPENED, vote, User.objects.filter(roll_entries__vote=vote))
+
+
+def vote_result(vote: Vote) -> None:
+    """To everybody on the roll, whether or not she voted; whoever has left meanwhile gets none."""
+    _to_all(Kind.VOTE_RESULT, vote, User.objects.filter(roll_entries__vote=vote))
+
+
+def vote_planned(vote: Vote) -> None:
+    """To all members of now: what changes, when, and what to do."""
+    _to_all(Kind.VOTE_PLANNED, vote, User.objects.all())
+
+
+def _to_all(kind: str, vote: Vote, users: "QuerySet[User]") -> None:
+    members = users.filter(is_active=True, membership__state=Membership.State.ACTIVE)
+    now = timezone.now()
+    _put(
+        _row(
+            kind,
+            user=user,
+            dedupe=f"{kind}:{vote.pk}:{user.pk}",
+            due_at=now + number * APART,
+            vote=vote.pk,
+        )
+        for number, user in enumerate(members.order_by("pk"))
+    )
+
+
+def vote_receipt(vote: Vote, user: User) -> None:
+    """Its words are not in the row: they are read from her ballot while sending."""
+    dedupe = f"receipt:{vote.pk}:{user.pk}:{_window()}"
+    _put([_row(Kind.VOTE_RECEIPT, user=user, dedupe=dedupe, vote=vote.pk)])
+
+
+def forget_receipts(vote: Vote) -> None:
+    """Who asked for hers has voted: the rows go with the link. One being sent goes later."""
+    rows = Mail.objects.filter(kind=Kind.VOTE_RECEIPT, params__vote=vote.pk)
+    rows.exclude(state=Mail.State.SENDING).delete()
 
 
 def cancel(*, users: Iterable[int], kinds: Iterable[str]) -> int:

@@ -24,7 +24,8 @@ from django.utils import timezone, translation
 
 from inference.models import PublicName
 from inference.names.changes import changes
-from members.models import Decision, Mail
+from members.models import Ballot, Decision, Mail, Proposal, Vote
+from members.voting import ratify, receipts, results, rounds
 
 log = structlog.get_logger(__name__)
 
@@ -124,6 +125,62 @@ def _security(mail: Mail) -> dict[str, Any]:
     return {"what": mail.params["what"], "link": _link("account_reset_password")}
 
 
+def _proposal(mail: Mail) -> dict[str, Any]:
+    proposal = Proposal.objects.filter(pk=mail.params["proposal"]).first()
+    if proposal is None or proposal.state != Proposal.State.DECLINED:
+        raise Obsolete
+    return {"proposal": proposal, "link": f"{settings.SITE_URL}/vote/"}
+
+
+def _vote(mail: Mail) -> dict[str, Any]:
+    """For whoever is a member now."""
+    vote = Vote.objects.select_related("slot", "swap").filter(pk=mail.params["vote"]).first()
+    if vote is None or not (mail.user and mail.user.is_member):
+        raise Obsolete
+    return {"vote": vote, "link": f"{settings.SITE_URL}/vote/{vote.slug}/"}
+
+
+def _vote_opened(mail: Mail) -> dict[str, Any]:
+    context = _vote(mail)
+    vote = context["vote"]
+    if not rounds.taking_ballots(vote):
+        raise Obsolete
+    return {**context, "options": list(vote.candidates.all())}
+
+
+def _vote_receipt(mail: Mail) -> dict[str, Any]:
+    """Until the close; then nobody knows any more which ballot was hers."""
+    context = _vote(mail)
+    ballot = Ballot.objects.filter(vote=context["vote"], voter__user=mail.user).first()
+    if ballot is None:
+        raise Obsolete
+    return {**context, "words": receipts.words(ballot.receipt, mail.language)}
+
+
+def _vote_result(mail: Mail) -> dict[str, Any]:
+    context = _vote(mail)
+    vote = context["vote"]
+    link = f"{context['link']}result/"
+    result = results.result(vote)
+    return {**context, "result": result, "verdict": results.verdict(vote), "link": link}
+
+
+def _vote_planned(mail: Mail) -> dict[str, Any]:
+    """Not if the plan was given up meanwhile."""
+    context = _vote(mail)
+    vote = context["vote"]
+    if vote.swap is None or vote.swap.state not in ratify.CONFIRMED:
+        raise Obsolete
+    swap = vote.swap
+    return {
+        **context,
+        "swap": swap,
+        "changes": changes(swap.from_model, swap.to_model),
+        "announcement": ratify.announcement(vote, mail.language),
+        "link": f"{settings.SITE_URL}/vote/",
+    }
+
+
 CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
     Mail.Kind.CONFIRM: _confirm,
     Mail.Kind.NEW_ADDRESS: _new_address,
@@ -138,6 +195,11 @@ CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
     Mail.Kind.REINSTATED: _reason,
     Mail.Kind.ROTATION_DONE: _name,
     Mail.Kind.NAME_RETIRES: _name,
+    Mail.Kind.PROPOSAL_DECLINED: _proposal,
+    Mail.Kind.VOTE_OPENED: _vote_opened,
+    Mail.Kind.VOTE_RECEIPT: _vote_receipt,
+    Mail.Kind.VOTE_RESULT: _vote_result,
+    Mail.Kind.VOTE_PLANNED: _vote_planned,
 }
 
 

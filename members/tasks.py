@@ -4,6 +4,7 @@ from celery import shared_task
 
 from members import membership, outbox, rotations
 from members.models import Mail
+from members.voting import closing, facts, ratify, rounds
 
 
 @shared_task
@@ -25,3 +26,17 @@ def send_due_mails() -> None:
 @shared_task
 def tell_rotations() -> None:
     rotations.tell()
+
+
+@shared_task
+def advance_votes() -> None:
+    """Makes happen soon what the database's clock has decided: opens, closes, announces."""
+    closing.close_due()
+    rounds.open_due()
+    ratify.announce_due()
+    closing.tidy()
+
+
+@shared_task
+def look_up_facts() -> None:
+    facts.look_up_due()

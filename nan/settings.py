@@ -60,6 +60,9 @@ MEMORY_SECONDS = env.number("MEMORY_SECONDS", 120)  # for a GPU to be free after
 # How GPU servers reach Redis: they get it when they join. Over the VPN, with a password.
 GPU_REDIS_URL = env.text("GPU_REDIS_URL", "")
 
+# -- Votes: where proposed models are looked up -------------------------------------------------
+HF_ENDPOINT = env.text("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+
 INSTALLED_APPS = [
     "members",
     "inference",
@@ -191,6 +194,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "members.tasks.tell_rotations",
         "schedule": 60,
         "options": {"expires": 60},
+    },
+    "votes": {
+        "task": "members.tasks.advance_votes",
+        "schedule": 5,
+        "options": {"expires": 5},
+    },
+    "facts": {
+        "task": "members.tasks.look_up_facts",
+        "schedule": 15,
+        "options": {"expires": 15},
     },
     "reconcile": {
         "task": "inference.tasks.gateway_reconcile_keys",

@@ -2,5 +2,31 @@ from members.models.applications import Application, Decision
 from members.models.mails import Mail
 from members.models.memberships import Membership, MembershipEvent
 from members.models.people import User
+from members.models.proposals import Proposal, Second
+from members.models.votes import (
+    Ballot,
+    Candidate,
+    Extension,
+    PublishedBallot,
+    RecallSignature,
+    RollEntry,
+    Vote,
+)
 
-__all__ = ["Application", "Decision", "Mail", "Membership", "MembershipEvent", "User"]
+__all__ = [
+    "Application",
+    "Ballot",
+    "Candidate",
+    "Decision",
+    "Extension",
+    "Mail",
+    "Membership",
+    "MembershipEvent",
+    "Proposal",
+    "PublishedBallot",
+    "RecallSignature",
+    "RollEntry",
+    "Second",
+    "User",
+    "Vote",
+]

@@ -53,6 +53,11 @@ class Mail(models.Model):
         REINSTATED = "reinstated", _("reinstated")
         ROTATION_DONE = "rotation_done", _("another model")
         NAME_RETIRES = "name_retires", _("a model's name is retired")
+        PROPOSAL_DECLINED = "proposal_declined", _("your proposal was declined")
+        VOTE_OPENED = "vote_opened", _("a vote is open")
+        VOTE_RECEIPT = "vote_receipt", _("your receipt")
+        VOTE_RESULT = "vote_result", _("a vote is closed")
+        VOTE_PLANNED = "vote_planned", _("the date of a rotation")
 
     ERRORS: ClassVar[dict[str, Any]] = {
         "unreachable": _("The mail server could not be reached."),

@@ -1,0 +1,94 @@
+"""A count in words and columns, in English and in Spanish, for a terminal."""
+
+from collections.abc import Iterator
+
+from members.tally.rules import Outcome
+from members.tally.schulze import Count
+
+SENTENCES = {
+    "en": {
+        "ballots": "Ballots: {ballots}",
+        "head": "Ballots that prefer the row to the column:",
+        "beats": "{a} over {b}: {more} to {less}, by {margin}",
+        "equal": "{a} and {b}: {more} each",
+        "order": "Order:",
+        "first": "first places: {number}",
+        "no_roll": "Quorum: this file does not say how many could vote. Give --roll NUMBER.",
+        "met": "Quorum: {quorum} ballots were needed; reached.",
+        "missed": "Quorum: {quorum} ballots were needed; missed, so the current model is kept.",
+        "tie": "Tie between {tied}; {rule}.",
+        "current": "the current model is among them and is kept",
+        "first_rule": "parted by first places",
+        "draw": "parted by the draw",
+        "seed": "SHA-256 of the ballots: {seed}",
+        "result": "Result: {winner}",
+    },
+    "es": {
+        "ballots": "Papeletas: {ballots}",
+        "head": "Papeletas que prefieren la fila a la columna:",
+        "beats": "{a} sobre {b}: {more} a {less}, por {margin}",
+        "equal": "{a} y {b}: {more} cada una",
+        "order": "Orden:",
+        "first": "primeros puestos: {number}",
+        "no_roll": "Quórum: este archivo no dice cuántas personas podían votar. Añade --roll NÚMERO.",  # noqa: E501
+        "met": "Quórum: hacían falta {quorum} papeletas; alcanzado.",
+        "missed": "Quórum: hacían falta {quorum} papeletas; no alcanzado, sigue el modelo actual.",
+        "tie": "Empate entre {tied}; {rule}.",
+        "current": "el modelo actual está entre ellos y sigue",
+        "first_rule": "decidido por los primeros puestos",
+        "draw": "decidido por el sorteo",
+        "seed": "SHA-256 de las papeletas: {seed}",
+        "result": "Resultado: {winner}",
+    },
+}
+
+
+def lines(count: Count, outcome: Outcome, seed: str, language: str = "en") -> Iterator[str]:
+    say = SENTENCES[language]
+    yield say["ballots"].format(ballots=count.ballots)
+    yield ""
+    yield say["head"]
+    yield from _matrix(count)
+    yield ""
+    yield from _pairs(count, say)
+    yield ""
+    yield say["order"]
+    for place, level in enumerate(count.levels, start=1):
+        for option in level:
+            yield f"{place:>3}. {option} ({say['first'].format(number=count.first_of(option))})"
+    yield ""
+    yield from _decision(outcome, seed, say)
+
+
+def _matrix(count: Count) -> Iterator[str]:
+    """Options are numbered, since their names are long."""
+    width = max(len(str(count.ballots)), len(str(len(count.options)))) + 2
+    longest = max(len(option) for option in count.options)
+    head = "".join(f"{number:>{width}}" for number in range(1, len(count.options) + 1))
+    yield f"    {'':<{longest}}{head}"
+    for i, option in enumerate(count.options):
+        cells = ["–" if i == j else str(n) for j, n in enumerate(count.pairwise[i])]
+        row = "".join(f"{cell:>{width}}" for cell in cells)
+        yield f"{i + 1:>2}. {option:<{longest}}{row}"
+
+
+def _pairs(count: Count, say: dict[str, str]) -> Iterator[str]:
+    for i, option in enumerate(count.options):
+        for j in range(i + 1, len(count.options)):
+            more, less, a, b = count.pairwise[i][j], count.pairwise[j][i], option, count.options[j]
+            if more < less:
+                more, less, a, b = less, more, b, a
+            kind = "equal" if more == less else "beats"
+            yield say[kind].format(a=a, b=b, more=more, less=less, margin=more - less)
+
+
+def _decision(outcome: Outcome, seed: str, say: dict[str, str]) -> Iterator[str]:
+    if outcome.quorum is None:
+        yield say["no_roll"]
+    else:
+        yield say["met" if outcome.quorum_met else "missed"].format(quorum=outcome.quorum)
+    if outcome.tied:
+        rule = say["first_rule" if outcome.tie_rule == "first" else outcome.tie_rule]
+        yield say["tie"].format(tied=", ".join(outcome.tied), rule=rule)
+    yield say["seed"].format(seed=seed)
+    yield say["result"].format(winner=outcome.winner)

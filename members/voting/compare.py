@@ -1,0 +1,232 @@
+"""What is said of each option, beside the model that runs now.
+
+Computed anew until the vote opens; then copied to the ballot, where it stays as it was.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from inference.fit.prospects import CONTEXTS, active_bytes, prospects
+from inference.models import CatalogModel, Slot
+from inference.names.changes import CAPABILITIES
+from members.models import Candidate, Proposal, Vote
+from members.voting import licences
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+MIB = 2**20
+SHORT, LONG = CONTEXTS
+FASTER, SLOWER = 0.75, 1.33
+"""Share of bytes read for each token, against the current model: within, it is about as fast."""
+SPEED: "dict[str, StrPromise]" = {
+    "faster": gettext_lazy("Faster than the current model, by an estimate."),
+    "similar": gettext_lazy("About as fast as the current model, by an estimate."),
+    "slower": gettext_lazy("Slower than the current model, by an estimate."),
+    "": gettext_lazy("Nothing can be said about its speed."),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerFit:
+    server: str
+    gpus: int
+    replicas: int
+    fits: bool | None
+    at_32k: int | None
+    """Members at once with a request of 32k tokens each; None: nothing can be said."""
+    at_128k: int | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def notes_words(self) -> list[str]:
+        return [_(note) for note in self.notes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """The computed part of a card, and what the ballot keeps of it."""
+
+    gained: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    context_before: int = 0
+    context_after: int = 0
+    speed: str = ""
+    fits: list[ServerFit] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> "Look":
+        fits = [ServerFit(**{**fit, "notes": tuple(fit["notes"])}) for fit in kept["fits"]]
+        return cls(**{**kept, "fits": fits})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    code: str
+    title: str
+    repo: str
+    is_current: bool
+    facts: dict[str, Any]
+    look: Look
+    proposal: Proposal | None = None
+
+    @property
+    def licence_words(self) -> str:
+        return licences.words(str(self.facts.get("licence", "")))
+
+    @property
+    def speed_words(self) -> str:
+        return str(SPEED[self.look.speed])
+
+    @property
+    def gained_words(self) -> list[str]:
+        return [str(CAPABILITIES.get(name, name)) for name in self.look.gained]
+
+    @property
+    def lost_words(self) -> list[str]:
+        return [str(CAPABILITIES.get(name, name)) for name in self.look.lost]
+
+    @property
+    def fits(self) -> bool | None:
+        """Everywhere; None while it is unknown for one server."""
+        found = [fit.fits for fit in self.look.fits]
+        return None if not found or None in found else all(found)
+
+    @property
+    def at_32k(self) -> int | None:
+        return _total([fit.at_32k for fit in self.look.fits])
+
+    @property
+    def at_128k(self) -> int | None:
+        return _total([fit.at_128k for fit in self.look.fits])
+
+    @property
+    def clients(self) -> list[str]:
+        """What it means for members' tools, in sentences."""
+        if self.is_current:
+            return [_("Nothing changes.")]
+        said = [_("The name that your tools call and your key stay the same.")]
+        if "tools" in self.look.lost:
+            said.append(
+                _("Agents such as opencode or Claude Code need tools: they would not work.")
+            )
+        if "vision" in self.look.lost:
+            said.append(_("Images in requests would be refused."))
+        if "reasoning" in self.look.lost:
+            said.append(_("Clients that ask for reasoning would get answers without it."))
+        if "reasoning" in self.look.gained:
+            said.append(_("It thinks before it answers: the first word comes later."))
+        if 0 < self.look.context_after < self.look.context_before:
+            said.append(_("Set a lower context limit in your client, or long sessions will fail."))
+        return said
+
+
+def _total(found: list[int | None]) -> int | None:
+    known = [number for number in found if number is not None]
+    return sum(known) if known and len(known) == len(found) else None
+
+
+def cards(vote: Vote) -> list[Card]:
+    """In the order of the ballot."""
+    rows = vote.candidates.select_related("proposal", "model").order_by("position")
+    return [_card(candidate, vote) for candidate in rows]
+
+
+def _card(candidate: Candidate, vote: Vote) -> Card:
+    kept = candidate.outlook
+    return Card(
+        code=candidate.code,
+        title=candidate.title,
+        repo=candidate.repo,
+        is_current=candidate.is_current,
+        facts=candidate.facts if kept else facts_of(candidate),
+        look=Look.from_json(kept) if kept else look(candidate, vote.slot),
+        proposal=candidate.proposal,
+    )
+
+
+def of_proposal(proposal: Proposal) -> Card:
+    return Card(
+        code=proposal.repo,
+        title=proposal.repo.rpartition("/")[2],
+        repo=proposal.repo,
+        is_current=False,
+        facts=proposal.facts,
+        look=_look(proposal.facts, proposal.slot, current=False),
+        proposal=proposal,
+    )
+
+
+def facts_of(candidate: Candidate) -> dict[str, Any]:
+    """The catalogue, where it knows the model, over what the hub says: that is how it would run."""
+    said = candidate.proposal.facts if candidate.proposal else {}
+    return {**said, **(of_model(candidate.model) if candidate.model else {})}
+
+
+def of_model(model: CatalogModel) -> dict[str, Any]:
+    facts = {
+        "licence": model.licence,
+        "revision": model.revision,
+        "config": model.config,
+        "weights_bytes": model.weights_mib * MIB,
+        "context": model.context_length,
+        "capabilities": model.capabilities,
+        "kv_dtype": model.flags.get("kv-cache-dtype"),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def look(candidate: Candidate, slot: Slot) -> Look:
+    return _look(facts_of(candidate), slot, current=candidate.is_current)
+
+
+def _look(facts: dict[str, Any], slot: Slot, *, current: bool) -> Look:
+    before = of_model(slot.model) if slot.model else {}
+    has, had = set(facts.get("capabilities", [])), set(before.get("capabilities", []))
+    return Look(
+        gained=[] if current else sorted(has - had),
+        lost=[] if current else sorted(had - has),
+        context_before=int(before.get("context", 0)),
+        context_after=int(facts.get("context", 0)),
+        speed="similar" if current else _speed(facts, before),
+        fits=_fits(facts, slot),
+    )
+
+
+def _speed(facts: dict[str, Any], before: dict[str, Any]) -> str:
+    new, old = (
+        active_bytes(side.get("config") or {}, side.get("weights_bytes"))
+        for side in (facts, before)
+    )
+    if not new or not old:
+        return ""
+    share = new / old
+    return "faster" if share < FASTER else "slower" if share > SLOWER else "similar"
+
+
+def _fits(facts: dict[str, Any], slot: Slot) -> list[ServerFit]:
+    found = prospects(
+        slot,
+        config=facts.get("config") or {},
+        weights_bytes=facts.get("weights_bytes"),
+        context=int(facts.get("context", 0)),
+        kv_dtype=str(facts.get("kv_dtype") or "auto"),
+    )
+    return [
+        ServerFit(
+            server=place.server,
+            gpus=place.gpus,
+            replicas=place.replicas,
+            fits=place.fits,
+            at_32k=place.requests[SHORT],
+            at_128k=place.requests[LONG],
+            notes=place.notes,
+        )
+        for place in found
+    ]

@@ -1,0 +1,133 @@
+"""Proposing a model, and seconding what others proposed."""
+
+import re
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from inference.models import CatalogModel, Slot
+from inference.models.catalog import REPOSITORY
+from members.models import Membership, Proposal, Second, User
+from members.voting.refusals import Refused
+from nan.celery import enqueue
+
+AT_MOST = 3
+ADDRESS = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/", re.I)
+VARIANT = re.compile(
+    r"[-_.](fp8|fp4|nvfp4|mxfp4|awq|gptq|gguf|int4|int8|w4a16|w8a8|bf16|4bit|8bit|mlx|unsloth"
+    r"|dynamic|instruct|chat|it|base|hf|bnb|quantized|\d{4})(?=[-_.]|$)",
+    re.I,
+)
+
+
+class Duplicate(Refused):
+    """Somebody has proposed it already."""
+
+    def __init__(self, proposal: Proposal) -> None:
+        super().__init__("duplicate")
+        self.proposal = proposal
+
+
+def parse_repo(text: str) -> str:
+    """`owner/name` from that or from an address on the hub."""
+    path = ADDRESS.sub("", text.strip()).split("?")[0].split("#")[0].strip("/")
+    repo = "/".join(path.split("/")[:2])
+    if not re.match(REPOSITORY.regex, repo):
+        raise Refused("bad_repo")
+    return repo
+
+
+def propose(*, user: User, slot: Slot, repo: str, reason: str) -> Proposal:
+    """One member has at most three open proposals, also when she sends ten at once."""
+    from members.tasks import look_up_facts
+
+    repo = parse_repo(repo)
+    if not reason.strip():
+        raise Refused("no_reason")
+    if _runs(slot, repo):
+        raise Refused("runs_now")
+    try:
+        with transaction.atomic():
+            _one_at_a_time(user)
+            if Proposal.objects.open().filter(proposer=user).count() >= AT_MOST:
+                raise Refused("too_many")
+            proposal = Proposal.objects.create(
+                slot=slot, repo=repo, reason=reason.strip()[:1000], proposer=user
+            )
+            enqueue(look_up_facts)
+    except IntegrityError:
+        raise Duplicate(_same(slot, repo).get()) from None
+    return proposal
+
+
+def _one_at_a_time(user: User) -> None:
+    """Locks her membership until the transaction ends. Raises Refused for anybody else."""
+    if not user.is_active or not (
+        Membership.objects.active().filter(user=user).select_for_update().first()
+    ):
+        raise Refused("not_member")
+
+
+def _runs(slot: Slot, repo: str) -> bool:
+    return slot.model is not None and slot.model.repo.lower() == repo.lower()
+
+
+def _same(slot: Slot, repo: str) -> "QuerySet[Proposal]":
+    return Proposal.objects.open().filter(slot=slot, repo__iexact=repo)
+
+
+def alike(*, slot: Slot, repo: str) -> list[Proposal]:
+    """Open proposals of what is nearly the same: another owner's copy, another quantisation."""
+    wanted = _stem(repo)
+    rows = Proposal.objects.open().filter(slot=slot).order_by("pk")
+    return [row for row in rows if _stem(row.repo) == wanted]
+
+
+def catalogued(repo: str) -> CatalogModel | None:
+    """The newest entry of the catalogue that is this repository."""
+    return CatalogModel.objects.filter(repo__iexact=repo).order_by("-offered", "-pk").first()
+
+
+def _stem(repo: str) -> str:
+    name = repo.lower().rpartition("/")[2]
+    while (shorter := VARIANT.sub("", name)) != name:
+        name = shorter
+    return re.sub(r"[-_.]+", "-", name).strip("-")
+
+
+def second(*, proposal: Proposal, user: User) -> None:
+    """Repeating it changes nothing."""
+    if not user.is_member:
+        raise Refused("not_member")
+    if proposal.proposer_id == user.pk:
+        raise Refused("own_proposal")
+    with transaction.atomic():
+        row = Proposal.objects.select_for_update().get(pk=proposal.pk)
+        if not row.is_open:
+            raise Refused("decided")
+        Second.objects.get_or_create(proposal=row, user=user)
+
+
+def unsecond(*, proposal: Proposal, user: User) -> None:
+    Second.objects.filter(proposal=proposal, user=user).delete()
+
+
+def withdraw(*, proposal: Proposal, user: User) -> Proposal:
+    """Before an admin has decided."""
+    if proposal.proposer_id != user.pk:
+        raise Refused("not_yours")
+    mine = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.OPEN)
+    if not mine.update(state=Proposal.State.WITHDRAWN, decided_at=timezone.now()):
+        raise Refused("decided")
+    proposal.refresh_from_db()
+    return proposal
+
+
+def listing(*, slot: Slot, viewer: User) -> "QuerySet[Proposal]":
+    """Open ones, most seconded first; each with `seconds_count` and `seconded`, hers or not."""
+    hers = Second.objects.filter(proposal=OuterRef("pk"), user=viewer)
+    rows = Proposal.objects.open().filter(slot=slot).select_related("proposer", "slot__model")
+    return rows.annotate(seconds_count=Count("seconds"), seconded=Exists(hers)).order_by(
+        "-seconds_count", "pk"
+    )
