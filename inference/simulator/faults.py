@@ -32,8 +32,9 @@ class ProcessFault(StrEnum):
     CORE_DIES = "core-dies"
     """A while after serving began: `/health` is 503 for a moment, then exit 0."""
     IGNORE_SIGTERM = "ignore-sigterm"
+    """Also while loading."""
     HALF_DEAD_ON_SIGTERM = "half-dead-on-sigterm"
-    """With requests in flight: port closed, streams silent, alive until the clients leave."""
+    """Port closed, streams silent, alive until the clients leave; without any, until SIGKILL."""
 
     @classmethod
     def parse(cls, text: str, names: Iterable[str] = ()) -> "frozenset[ProcessFault]":

@@ -86,10 +86,12 @@ async def _stop_on(term: asyncio.Event, server: _Server, application: Applicatio
     await term.wait()
     while ProcessFault.IGNORE_SIGTERM in engine.settings.faults:
         await asyncio.sleep(3600)
-    if ProcessFault.HALF_DEAD_ON_SIGTERM in engine.settings.faults and application.traffic.running:
+    if ProcessFault.HALF_DEAD_ON_SIGTERM in engine.settings.faults:
         engine.frozen = True
         for listening in server.servers:
             listening.close()
+        while not application.traffic.running:
+            await asyncio.sleep(3600)
         await _until_idle(application, seconds=float("inf"))
     elif engine.options.shutdown_timeout > 0:
         engine.stopping = True

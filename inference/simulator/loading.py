@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from inference.simulator.faults import ProcessFault
 from inference.simulator.flags import Options
 from inference.simulator.settings import Settings
 from inference.simulator.startup import say
@@ -22,6 +23,8 @@ def load(options: Options, settings: Settings, *, give_up: Callable[[], None]) -
 
     def on_term(number: int, frame: FrameType | None) -> None:
         nonlocal lost
+        if ProcessFault.IGNORE_SIGTERM in settings.faults:
+            return
         if lost or time.monotonic() - began < _EARLY_SECONDS:
             give_up()
             os._exit(128 + signal.SIGTERM)

@@ -206,6 +206,26 @@ def test_sigterm_half_dead() -> None:
         client.join(2)
 
 
+def test_sigterm_half_dead_without_clients() -> None:
+    with running(SIM_FAULTS="half-dead-on-sigterm") as engine:
+        engine.terminate()
+        time.sleep(0.3)
+        engine.terminate()
+        with pytest.raises(httpx.TransportError):
+            httpx.get(engine.url + "/health", timeout=1)
+        assert engine.process.poll() is None
+
+
+def test_sigterm_ignored_while_loading() -> None:
+    process = spawn(SIM_FAULTS="ignore-sigterm", SIM_LOAD_SECONDS="30")
+    assert "Loading" in (process.stdout.readline() if process.stdout else "")
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
+
+
 def test_hangs_while_healthy() -> None:
     with running(SIM_FAULTS="hang") as engine:
         assert engine.http.get("/health").status_code == 200
