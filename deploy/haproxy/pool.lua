@@ -4,10 +4,11 @@
 --   http-request lua.wait_for_place   holds the request until a place of txn.slot serves, at most
 --                                     QUEUE_SECONDS; sets txn.again if HAProxy is being reloaded
 --   `show waiting` (runtime API)      lines of "waiting SLOT NUMBER"
+-- Who leaves while waiting is noticed, and counted, only when the wait ends; no engine hears of it.
 
 local QUEUE_SECONDS = @{QUEUE_SECONDS}
 local LOOK_EVERY = 200 -- ms
-local FORGOTTEN = 2 -- s without a look: the client has left, and its coroutine ended with it
+local FORGOTTEN = 2 -- s without a look: an admin ended the session, and the wait with it
 
 local waiting = {} -- slot -> { [entry] = true }, each entry { seen = seconds }
 

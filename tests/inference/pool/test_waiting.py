@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from dataclasses import replace
@@ -68,6 +69,18 @@ def test_who_left_while_waiting_costs_no_engine_anything(tmp_path: Path) -> None
         assert stays.done().status == 200
         wait_for(lambda: proxy.reconcile(at(engine, "ready")).queued["slot01"] == 0, 5)
         assert engine.seen == 1
+
+
+def test_a_wait_that_an_admin_ends_is_not_counted_on(tmp_path: Path) -> None:
+    with running(tmp_path, queue_seconds=20) as proxy:
+        caller = Caller(proxy.port)
+        wait_for(lambda: proxy.reconcile().queued["slot01"] == 1)
+        (session,) = re.findall(
+            r"^(0x\w+): .* fe=pool", proxy.pool._ask("admin.sock", "show sess"), re.M
+        )
+        proxy.pool._ask("admin.sock", f"shutdown session {session}")
+        caller.done()
+        wait_for(lambda: proxy.reconcile().queued["slot01"] == 0, 5)
 
 
 def test_a_waiting_request_survives_a_reload(tmp_path: Path) -> None:
