@@ -50,7 +50,7 @@ class ChoiceForm(forms.Form):
 
 class PlanForm(forms.Form):
     reason = forms.CharField(
-        label=gettext_lazy("Why"),
+        label=gettext_lazy("Reason"),
         help_text=gettext_lazy("For the other admins, and for the record."),
         max_length=200,
         required=False,

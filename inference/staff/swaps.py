@@ -67,7 +67,9 @@ def _preview(request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanFo
         "form": form,
         "outlook": seen,
         "order": sorted(seen.fits, key=lambda fit: (fit.replica.server.name, fit.replica.number)),
-        "silent": [fit.replica.server for fit in seen.fits if fit.replica.server.silent(now)],
+        "silent": sorted(
+            {fit.replica.server.name for fit in seen.fits if fit.replica.server.silent(now)}
+        ),
         "open": slot.swaps.open().first(),
     }
     status = 422 if form.errors else 200

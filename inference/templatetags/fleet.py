@@ -131,6 +131,11 @@ def remark(event: FleetEvent) -> str:
 
 
 @register.filter
+def lines(log: list[str]) -> str:
+    return "\n".join(log)
+
+
+@register.filter
 def step(name: str) -> str:
     return str(STEPS.get(name, name))
 

@@ -19,7 +19,7 @@ from inference import reveal
 from inference.views import COOKIE
 from members.models import User
 from tests.browser.chromium import BY_LOOK, Complaints, faults_of, too_wide, violations
-from tests.browser.states import PAIR, REVEALED, all_views
+from tests.browser.states import PAIR, PARTS, REVEALED
 from tests.browser.view import View
 from tests.people import signed_in
 
@@ -29,10 +29,11 @@ PICTURES = os.environ.get("SCREENSHOTS")
 
 
 @pytest.fixture
-def views(settings: Settings, tmp_path: Path) -> list[View]:
+def views(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> list[View]:
+    """Of the part that the test asks for."""
     settings.ROOT_URLCONF = "tests.browser.urls"
     settings.EMAIL_FILE_PATH = str(tmp_path)
-    return all_views()
+    return PARTS[request.param]()
 
 
 def show(context: BrowserContext, page: Page, server: LiveServer, view: View) -> None:
@@ -58,6 +59,7 @@ def session(user: User) -> str:
     return client.cookies[site.SESSION_COOKIE_NAME].value
 
 
+@pytest.mark.parametrize("views", PARTS, indirect=True)
 @pytest.mark.parametrize(("language", "looks"), [("es", LOOKS[0]), ("en", LOOKS[1])])
 def test_no_page_has_a_fault(
     browser: Browser,
