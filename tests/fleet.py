@@ -98,12 +98,16 @@ class Fleet:
     def plan(self, model: str, *, slot: str = "nan", start: bool = True, **choices: Any) -> int:
         """Planned and, with `start`, approved. Quick by default: 5 s to watch each replica."""
         choices = {"watch_seconds": 1, "drain_seconds": 60, **choices}
+        later = choices.pop("in_seconds", None)
+        when = f"timezone.now() + timedelta(seconds={later})" if later else "None"
         code = f"""
+from datetime import timedelta
+from django.utils import timezone
 from inference.swaps import plan
 from members.models import User
 admin = User.objects.filter(is_staff=True).first()
 s = plan.plan(slot=Slot.objects.get(name={slot!r}), model=CatalogModel.objects.get(name={model!r}),
-              actor=admin, **{choices!r})
+              actor=admin, start_at={when}, **{choices!r})
 if {start!r}:
     plan.approve(swap=s, actor=admin)
 result = s.pk"""
@@ -142,6 +146,34 @@ result = None""")
             return next((r for r in self.replicas() if r["state"] == step), None)
 
         return wait_until(check, seconds=seconds, what=f"swap {swap} at {step}", every=0.1)
+
+    def at_each_step(self, number: int, act: Callable[[str], None]) -> list[str]:
+        """`act` once in each state that this replica is seen in, from *draining* until it serves
+        again; the shortest ones may be missed."""
+        met: list[str] = []
+
+        def over() -> bool:
+            state = self.replicas()[number - 1]["state"]
+            if state != "serving" and state not in met:
+                act(state)
+                met.append(state)
+            return bool(met) and state == "serving"
+
+        wait_until(over, seconds=300, what=f"replica {number} to go all the way", every=0.05)
+        return met
+
+    def starts(self, model: str) -> int:
+        """How many engines were ever started for the last swap to this model."""
+        return int(
+            self.do(f"""
+swap = Swap.objects.filter(to_model__name={model!r}).first()
+events = swap.events.filter(what="starting", model__name={model!r})
+result = events.count()""")
+        )
+
+    @property
+    def pool_dir(self) -> Path:
+        return Path(self.stack.env["POOL_DIR"])
 
     def settle(self, slot: str = "nan", *, seconds: float = 60) -> None:
         """Until every replica of the slot serves."""
@@ -240,7 +272,7 @@ result = None""")
     @contextmanager
     def long_stream(self, number: int, key: str, *, seconds: float) -> Iterator["LongStream"]:
         """One that runs at this replica: the other takes no new ones at that moment."""
-        pool = Pool(Path(self.stack.env["POOL_DIR"]))
+        pool = Pool(self.pool_dir)
         others = [r for r in self.replicas() if r["number"] != number]
         pool.apply([set_state(("slot01", other["number"]), "drain") for other in others])
         stream = LongStream(self.stack.api, key, tokens=int(seconds * 400))

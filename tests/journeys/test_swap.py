@@ -29,7 +29,7 @@ def test_members_lose_nothing_and_every_name_answers(
     """S5, S11: no member has to do anything; the key was made before the new name existed."""
     old, new, load = moved
     assert load.bad == []
-    assert len(load.calls) > 50
+    assert len(load.calls) > 15
     listed = ApiClient(fleet.stack.api, load_key).models()
     assert {old, new, "nan"} <= {model["id"] for model in listed.json()["data"]}
     for name in (old, new, "nan"):
