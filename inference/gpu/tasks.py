@@ -65,7 +65,8 @@ def _do(server: str, act: Callable[[Host, HostState, Engines], None]) -> None:
     with state.locked():
         try:
             act(host, state, engines)
-        except (ValueError, TypeError, OverflowError) as error:  # arguments that nobody of ours sends
+        except (ValueError, TypeError, OverflowError) as error:
+            # Arguments that nobody of ours sends.
             log.warning("gpu_task_refused", error=type(error).__name__)
         found = report.build(host, state, engines)
     _publish(host, found)
