@@ -70,6 +70,24 @@ CAUSES = {
     "killed": _("The engine was killed from outside."),
     "died": _("The engine ended by itself."),
     "capacity": _("By the estimate it would carry fewer requests at once than the slot must."),
+    "driver_failed": _(
+        "The server's driver (systemd, Compose) could not start or stop the engine."
+    ),
+    "host_restarted": _("The server was restarted."),
+    "worker_killed": _("The server's worker died while it was starting the engine."),
+    "stopped_before_start": _("It was to be stopped before it had been started."),
+    "environment_refused": _("The model's entry sets an environment variable that is not allowed."),
+    "host_refused": _("The engine was to listen at an address that is not the server's own."),
+    "spec_unreadable": _("The server could not read what it was to start. Is its version older?"),
+    "check_broken_off": _("The check before the start was broken off on the server."),
+    "check_timeout": _("The check before the start did not end in time on the server."),
+    "check_failed": _("The check before the start failed by itself. Read the worker's log there."),
+    "fetch_broken_off": _("Fetching the weights was broken off. Ask for it again: it goes on."),
+    "fetch_failed": _("Fetching the weights failed. Ask for it again, or read the worker's log."),
+    "repo_missing": _("The hub has no such repository, or it is private."),
+    "revision_missing": _("The repository has no such commit."),
+    "repo_gated": _("The repository is gated: accept its licence at the hub, and set HF_TOKEN."),
+    "hub_unreachable": _("The hub can't be reached from the server."),
     "internal": _("A fault of ours. Read the fleet worker's log."),
 }
 STATES = {
@@ -87,5 +105,8 @@ WORDS: "dict[str, StrPromise | Promise]" = {**REFUSALS, **CAUSES, **STATES, **SM
 UNKNOWN = _("Something went wrong that has no words yet. Read the fleet worker's log.")
 
 
+REFUSED_FIELD = _("The model's entry in the catalogue has a value that no server takes.")
+
+
 def words(code: str) -> "StrPromise | Promise":
-    return WORDS.get(code, UNKNOWN)
+    return WORDS.get(code, REFUSED_FIELD if code.endswith("_refused") else UNKNOWN)
