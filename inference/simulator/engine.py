@@ -159,6 +159,8 @@ class Generation:
         if self._engine.frozen:
             await _forever()
         await asyncio.sleep(max(0.0, moment - time.monotonic()))
+        if self._engine.dead:
+            self._engine.refuse_if_stopping()
 
     def _count(self, piece: Piece) -> None:
         now, before = time.monotonic(), self._last_token

@@ -149,6 +149,10 @@ async def _send(answer: Answer, send: Send) -> str:
             await send({"type": "http.response.body", "body": body, "more_body": True})
     except CutError:
         return "cut"
+    except ApiError as error:
+        body = error.answer(anthropic=False).body
+        last = b"data: " + body + b"\n\ndata: [DONE]\n\n"
+        await send({"type": "http.response.body", "body": last, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
     return "finished"
 

@@ -96,7 +96,11 @@ def simulator(folder: Path) -> Contender:
         command=(sys.executable, "-m", "inference.simulator", "serve"),
         check=(sys.executable, "-m", "inference.simulator.check"),
         hf_home=folder,
-        environment={"SIM_ENGINE_CORE": "1", "SIM_KV_CACHE_TOKENS": "131072"},
+        environment={
+            "SIM_ENGINE_CORE": "1",
+            "SIM_KV_CACHE_TOKENS": "131072",
+            "SIM_TOKENS_PER_SECOND": "2000",
+        },
         short_of_memory=("--max-model-len", str(CONTEXT)),
     )
 

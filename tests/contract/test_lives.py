@@ -13,12 +13,14 @@ import pytest
 
 from tests.contract.contenders import EMBEDDING, Contender, Running, data_of, free_port
 
-LONG: dict[str, Any] = {"max_tokens": 1900, "ignore_eos": True, "stream": True}
+LENGTH = 6000
+"""Tokens of the long stream: some seconds on either engine."""
+LONG: dict[str, Any] = {"max_tokens": LENGTH, "ignore_eos": True, "stream": True}
 
 
 @pytest.fixture
 def engine(contender: Contender, folder: Path) -> Iterator[Running]:
-    words = ("--max-model-len", "2048", "--shutdown-timeout", "30")
+    words = ("--max-model-len", "8192", "--shutdown-timeout", "60")
     with contender.start(*words, folder=folder) as running:
         yield running.wait_healthy()
 
@@ -36,7 +38,7 @@ class Streaming(threading.Thread):
         assert self.begun.wait(30)
 
     def run(self) -> None:
-        messages = [{"role": "user", "content": "[sim:tokens=1900]"}]
+        messages = [{"role": "user", "content": f"[sim:tokens={LENGTH}]"}]
         body = {"messages": messages, **LONG}
         try:
             with self._engine.http.stream("POST", "/v1/chat/completions", json=body) as response:
@@ -53,7 +55,7 @@ def test_sigterm_drains_and_exits_0(engine: Running) -> None:
     engine.terminate()
     engine.until(lambda: engine.chat("hi", max_tokens=1).status_code == 500, seconds=5)
     assert (engine.health(), client.is_alive()) == (200, True)
-    client.join(40)
+    client.join(70)
     assert (client.error, client.data[-1]) == (None, "[DONE]")
     assert engine.process.wait(20) == 0
     assert engine.others() == []
