@@ -70,7 +70,9 @@ class PartView:
 
     @property
     def report(self) -> dict[str, Any]:
-        return self.replica.report if self.is_mine else {}
+        """Of the engine that runs there; once the swap is over, it may be a later one."""
+        touched = self.part.state != SwapReplica.State.WAITING
+        return self.replica.report if self.active and touched else {}
 
     @property
     def loading(self) -> bool:
@@ -90,7 +92,9 @@ class PartView:
     @property
     def checks(self) -> list[dict[str, Any]]:
         """The smoke test of its last engine in this swap."""
-        return list(self.replica.checks) if self.part.state != SwapReplica.State.WAITING else []
+        shown = self.active or self.part.state == SwapReplica.State.DONE
+        touched = self.part.state != SwapReplica.State.WAITING
+        return list(self.replica.checks) if shown and touched else []
 
     @property
     def refused(self) -> list[dict[str, Any]]:

@@ -8,14 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from inference.fleet.words import words
 from inference.models import CatalogModel, Slot, Swap, SwapState
-from inference.models.swaps import OPEN
 from inference.staff import live
 from inference.staff.swap_forms import ChoiceForm, PlanForm
 from inference.staff.swap_page import SwapPage, whole
@@ -86,7 +83,6 @@ def _propose(request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanFo
             return redirect("staff_swap", mine.pk)
         form.add_error(None, str(words(refusal.code)))
         return _preview(request, slot, model, form)
-    messages.success(request, _("Planned. Nothing changes before it is approved."))
     return redirect("staff_swap", swap.pk)
 
 
@@ -154,15 +150,13 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     if action not in ACTIONS:
         raise Http404
     swap = get_object_or_404(Swap, pk=pk)
-    use_case, done, already = ACTIONS[action]
+    use_case, already = ACTIONS[action]
     try:
         use_case(swap=swap, actor=request.user)
     except SwapRefused as refusal:
         swap.refresh_from_db()
         if not already(swap, request.user):  # otherwise: her own second click
             messages.error(request, str(words(refusal.code)))
-    else:
-        messages.success(request, str(done))
     return redirect("staff_swap", pk)
 
 
@@ -179,8 +173,6 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
             messages.error(request, str(words(refusal.code)))
             return redirect("staff_swap", pk)
         again = mine
-    else:
-        messages.success(request, _("Another swap with the same choice."))
     return redirect("staff_swap", again.pk)
 
 
@@ -188,31 +180,16 @@ def _approved(swap: Swap, person: Any) -> bool:
     return bool(swap.approved_by_id == person.pk)
 
 
-ACTIONS: dict[str, tuple[Callable[..., object], Any, Callable[[Swap, Any], bool]]] = {
-    "approve": (swaps.approve, gettext_lazy("Approved."), _approved),
+Already = Callable[[Swap, Any], bool]
+# The page itself says what came of it, and goes on saying what is so: no message that grows old.
+ACTIONS: dict[str, tuple[Callable[..., object], Already]] = {
+    "approve": (swaps.approve, _approved),
     "start": (
         swaps.start_now,
-        gettext_lazy("It starts now."),
         lambda swap, _person: swap.state in (SwapState.APPROVED, SwapState.RUNNING),
     ),
-    "cancel": (
-        swaps.cancel,
-        gettext_lazy("Cancelled. Nothing was changed."),
-        lambda swap, _person: swap.state == SwapState.CANCELLED,
-    ),
-    "pause": (
-        swaps.pause,
-        gettext_lazy("Paused: the step that runs is finished, the next does not begin."),
-        lambda swap, _person: swap.paused_at is not None and swap.is_open,
-    ),
-    "resume": (
-        swaps.resume,
-        gettext_lazy("It goes on."),
-        lambda swap, _person: swap.paused_at is None and swap.state in OPEN,
-    ),
-    "abort": (
-        swaps.abort,
-        gettext_lazy("Aborting: the old model is put back, replica by replica."),
-        lambda swap, _person: swap.abort_asked,
-    ),
+    "cancel": (swaps.cancel, lambda swap, _person: swap.state == SwapState.CANCELLED),
+    "pause": (swaps.pause, lambda swap, _person: swap.paused_at is not None and swap.is_open),
+    "resume": (swaps.resume, lambda swap, _person: swap.paused_at is None and swap.is_open),
+    "abort": (swaps.abort, lambda swap, _person: swap.abort_asked),
 }
