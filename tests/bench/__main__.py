@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench import affinity, approval, chat, pages, pool, size, storm
+from tests.bench import affinity, approval, chat, pages, pool, size, storm, swaps
 from tests.bench.report import Line, Report, machine
 from tests.bench.setting import Setting, own_stack
 from tests.stack import ROOT, Stack
 
 # An engine that answers at once: what is left of a chat call is edge and gateway.
 ENGINE = {"SIM_TTFT_MS": "0", "SIM_TOKENS_PER_SECOND": "1e6"}
-PARTS = ("approval", "storm", "chat", "size", "pages", "pool", "affinity")
-ALONE = {"pages", "pool", "affinity"}  # need no whole stack
+PARTS = ("approval", "storm", "chat", "size", "pages", "pool", "affinity", "swaps")
+ALONE = {"pages", "pool", "affinity", "swaps"}  # need no whole stack
 Measured = tuple[list[Line], dict[str, Any]]
 
 
@@ -38,6 +38,8 @@ def main() -> int:
         _step(report, "places of the pool", pool.measure)
     if "affinity" in options.only:
         _step(report, "leastconn and affinity", affinity.measure)
+    if "swaps" in options.only:
+        _step(report, "swaps", lambda: swaps.measure(options.state_dir / "swaps"))
     print(f"\n{report.table()}\n")
     if options.json:
         report.save(options.json)

@@ -1,0 +1,162 @@
+"""Swaps: what they cost beyond the engines' own time, and what members notice of them.
+
+Alone: python -m tests.bench --only swaps
+"""
+
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.api import GatewayAdmin
+from tests.bench.report import Line, ms
+from tests.bench.setting import own_stack
+from tests.fleet import Fleet
+from tests.load import Load
+from tests.stack import Stack, wait_until
+
+REPLICAS = (2, 4, 8)
+GPUS = {"NAN_GPU_DEVICES": "simulated:8x98304"}
+OVERHEAD = 5.0  # seconds a replica
+SLOWER = 1.5
+TICK = 0.050  # seconds of CPU
+BEFORE = 20.0  # seconds of traffic before a swap
+ROUNDS = 40
+
+
+def measure(folder: Path) -> tuple[list[Line], dict[str, Any]]:
+    with own_stack(folder, **GPUS) as stack:
+        fleet = Fleet(stack)
+        try:
+            key = str(GatewayAdmin(stack).make(key_alias="bench")["key"])
+            overhead = _overhead(fleet)
+            rolling = {count: _rolling(fleet, key, count) for count in REPLICAS}
+            tick = _tick(fleet)
+        finally:
+            fleet.close()
+    lines = [Line("a swap beyond stop, load and smoke, each replica", ms(overhead["p50"]),
+                  overhead["p50"], OVERHEAD, unit="s")]  # fmt: skip
+    for count, found in rolling.items():
+        what = f"rolling swap of {count} replicas: requests that failed"
+        lines.append(Line(what, f"{found['bad']} of {found['calls']}", found["bad"], 0))
+        if count == 4:
+            what = "time to first token during it against before (p95)"
+            lines.append(Line(what, f"{found['slower']:.2f} ×", found["slower"], SLOWER))
+    lines.append(Line("a round of the fleet, CPU", ms(tick), tick, TICK, unit="s"))
+    return lines, {"swaps": {"overhead": overhead, "rolling": rolling, "tick": tick}}
+
+
+def _overhead(fleet: Fleet) -> dict[str, Any]:
+    """Without traffic, so that a drain has nothing to wait for. The engine's own time is that of
+    one engine started and ended alone, in the same run; smoke says its own."""
+    own = statistics.median(_alone() for _ in range(3))
+    found = []
+    for _ in range(2):
+        swap = fleet.until(fleet.plan(fleet.other_model()), "done", seconds=200)
+        smoke = {r["id"]: sum(check["seconds"] for check in r["checks"]) for r in fleet.replicas()}
+        for replica, took in _whole_way(swap["events"]).items():
+            found.append(took - own - smoke[replica])
+    return {"p50": statistics.median(found), "all": found, "engine": own}
+
+
+def _whole_way(events: Sequence[Sequence[Any]]) -> dict[int, float]:
+    began = {replica: at for what, replica, _, at in events if what == "draining"}
+    ended = {replica: at for what, replica, _, at in events if what == "serving"}
+    return {replica: ended[replica] - began[replica] for replica in began}
+
+
+def _alone() -> float:
+    """Seconds from the start to a healthy answer, and from SIGTERM to the end."""
+    with _free_port() as port:
+        command = [sys.executable, "-m", "inference.simulator", "x", "--port", str(port)]
+        began = time.monotonic()
+        engine = subprocess.Popen([*command, "--shutdown-timeout", "5"], stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: _healthy(port), seconds=30, what="an engine", every=0.02)
+        engine.send_signal(signal.SIGTERM)
+        engine.wait(20)
+    finally:
+        engine.kill()
+    return time.monotonic() - began
+
+
+def _healthy(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/health", timeout=2).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@contextmanager
+def _free_port() -> Iterator[int]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    yield port
+
+
+def _rolling(fleet: Fleet, key: str, count: int) -> Mapping[str, Any]:
+    _grow(fleet, count)
+    new = fleet.other_model()
+    with Load(fleet.stack.api, key, tokens=100) as load:
+        time.sleep(BEFORE)
+        began = time.monotonic()
+        fleet.until(fleet.plan(new), "done", seconds=120 * count)
+    before = [call.first for call in load.calls if call.stream and call.sent < began]
+    during = [call.first for call in load.since(began) if call.stream]
+    return {
+        "bad": len(load.bad),
+        "calls": len(load.calls),
+        "slower": _p95(during) / _p95(before),
+        "before": _p95(before),
+        "during": _p95(during),
+        "ends": load.summary(),
+    }
+
+
+def _p95(values: Sequence[float]) -> float:
+    return sorted(values)[int(len(values) * 0.95)]
+
+
+def _grow(fleet: Fleet, count: int) -> None:
+    """One replica for each of the first `count` GPUs."""
+    for gpu in range(len(fleet.replicas()), count):
+        with _free_port() as port:
+            fleet.do(f"""
+from inference.fleet import replicas
+slot, server = Slot.objects.get(name="nan"), Server.objects.get(name="local")
+made = replicas.add(slot=slot, server=server, gpus=[{gpu}], port={port}, actor=None)
+replicas.put_in_service(replica=made, actor=None)
+result = None""")
+    fleet.settle(seconds=60 * count)
+
+
+def _tick(fleet: Fleet) -> float:
+    """Processor time of one round with eight replicas, as the fleet worker spends it."""
+    environ = _fleet_worker(fleet.stack)
+    return float(
+        fleet.do(f"""
+import time
+from django.conf import settings
+from django.utils import timezone
+from inference.fleet.passes import one_round
+settings.ENGINE_API_KEY = {environ["ENGINE_API_KEY"]!r}
+one_round(timezone.now())
+began = time.process_time()
+for _ in range({ROUNDS}):
+    one_round(timezone.now())
+result = (time.process_time() - began) / {ROUNDS}""")
+    )
+
+
+def _fleet_worker(stack: Stack) -> Mapping[str, str]:
+    return psutil.Process(stack.pid("worker-fleet")).environ()
