@@ -14,10 +14,11 @@ def open_alert(
     server: Server | None = None,
     replica: Replica | None = None,
     swap: Swap | None = None,
+    slot: Slot | None = None,
     detail: str = "",
 ) -> None:
     """Does nothing if it is open already."""
-    about: dict[str, Any] = {"code": code, "server": server, "replica": replica, "swap": swap}
+    about: dict[str, Any] = {"code": code, "server": server, "replica": replica, "swap": swap, "slot": slot}
     if Alert.objects.filter(**_exactly(about), closed_at=None).exists():
         return
     try:
@@ -33,8 +34,9 @@ def close_alert(
     server: Server | None = None,
     replica: Replica | None = None,
     swap: Swap | None = None,
+    slot: Slot | None = None,
 ) -> None:
-    about = {"code": code, "server": server, "replica": replica, "swap": swap}
+    about = {"code": code, "server": server, "replica": replica, "swap": swap, "slot": slot}
     Alert.objects.filter(**_exactly(about), closed_at=None).update(closed_at=timezone.now())
 
 

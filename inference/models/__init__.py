@@ -1,5 +1,5 @@
-"""Rows of what runs: keys (keys.py), what can run (catalog.py), what does (fleet.py), and the
-moves from one model to another (swaps.py)."""
+"""Rows of what runs: keys (keys.py), what can run (catalog.py), what does (fleet.py), the
+moves from one model to another (swaps.py), and how it went (monitoring.py)."""
 
 from inference.models.catalog import CatalogModel, Kind, Slot
 from inference.models.fleet import (
@@ -22,6 +22,15 @@ from inference.models.keys import (
     KeyState,
     Reconciliation,
 )
+from inference.models.monitoring import (
+    Heartbeat,
+    Incident,
+    IncidentUpdate,
+    LastCount,
+    ReplicaSample,
+    SlotSample,
+    Span,
+)
 from inference.models.names import PublicName
 from inference.models.swaps import FleetEvent, Swap, SwapClaim, SwapReplica, SwapState
 
@@ -34,6 +43,9 @@ __all__ = [
     "FleetEvent",
     "FleetLease",
     "Goal",
+    "Heartbeat",
+    "Incident",
+    "IncidentUpdate",
     "Key",
     "KeyEvent",
     "KeyHolder",
@@ -41,12 +53,16 @@ __all__ = [
     "KeyQuerySet",
     "KeyState",
     "Kind",
+    "LastCount",
     "PublicName",
     "Reconciliation",
     "Replica",
+    "ReplicaSample",
     "ReplicaState",
     "Server",
     "Slot",
+    "SlotSample",
+    "Span",
     "Swap",
     "SwapClaim",
     "SwapReplica",

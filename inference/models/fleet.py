@@ -225,7 +225,16 @@ class FleetLease(models.Model):
 
 
 class Alert(models.Model):
-    """Something that a person has to look at. Open until the cause is gone; mailed once."""
+    """Something that a person has to look at. Open until the cause is gone; mailed once.
+
+    `hooked` is the last state that the webhook was told, or tried for the last time; a claim on
+    one that is being told runs out by itself.
+    """
+
+    class Hooked(models.TextChoices):
+        NOTHING = "", _("nothing")
+        OPEN = "open", _("open")
+        CLOSED = "closed", _("closed")
 
     code = models.CharField(_("what"), max_length=40)
     server = models.ForeignKey(Server, on_delete=models.CASCADE, null=True, related_name="alerts")
@@ -233,10 +242,16 @@ class Alert(models.Model):
     swap = models.ForeignKey(
         "inference.Swap", on_delete=models.CASCADE, null=True, related_name="alerts"
     )
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, null=True, related_name="alerts")
     detail = models.CharField(_("detail"), max_length=400, blank=True)
     opened_at = models.DateTimeField(_("since"), default=timezone.now)
     closed_at = models.DateTimeField(_("until"), null=True)
     mailed_at = models.DateTimeField(_("mailed"), null=True)
+    hooked = models.CharField(
+        max_length=6, choices=Hooked.choices, default=Hooked.NOTHING, blank=True, editable=False
+    )
+    hook_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    hook_due_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         verbose_name = _("alert")
@@ -244,7 +259,7 @@ class Alert(models.Model):
         ordering: ClassVar[list[str]] = ["-opened_at"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["code", "server", "replica", "swap"],
+                fields=["code", "server", "replica", "swap", "slot"],
                 condition=Q(closed_at=None),
                 nulls_distinct=False,
                 name="one_open_alert",

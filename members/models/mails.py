@@ -58,6 +58,7 @@ class Mail(models.Model):
         VOTE_RECEIPT = "vote_receipt", _("your receipt")
         VOTE_RESULT = "vote_result", _("a vote is closed")
         VOTE_PLANNED = "vote_planned", _("the date of a rotation")
+        ALERTS = "alerts", _("something needs a look")
 
     ERRORS: ClassVar[dict[str, Any]] = {
         "unreachable": _("The mail server could not be reached."),

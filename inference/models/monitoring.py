@@ -1,0 +1,168 @@
+"""Rows of how it went: samples, what they were counted from, incidents, and who is alive."""
+
+from datetime import datetime
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from inference.models.catalog import CatalogModel, Slot
+from inference.models.fleet import Replica
+
+
+class Span(models.TextChoices):
+    """How much time a row stands for: raw ones half a minute, kept for two days; then hours."""
+
+    RAW = "raw", _("half a minute")
+    HOUR = "hour", _("an hour")
+
+
+class ReplicaSample(models.Model):
+    """What one engine did in `seconds` until `at`; an hour's row has `at` at its beginning."""
+
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="+")
+    replica = models.ForeignKey(Replica, on_delete=models.SET_NULL, null=True, related_name="+")
+    model = models.ForeignKey(CatalogModel, on_delete=models.SET_NULL, null=True, related_name="+")
+    span = models.CharField(max_length=4, choices=Span.choices, default=Span.RAW)
+    at = models.DateTimeField()
+    seconds = models.FloatField()
+    running = models.FloatField(default=0)
+    waiting = models.FloatField(default=0)
+    kv_usage = models.FloatField(default=0, help_text="0 to 1")
+    generated = models.FloatField(default=0, help_text="tokens")
+    first_tokens = models.PositiveIntegerField(default=0, help_text="requests that got their first")
+    first_token_seconds = models.FloatField(default=0, help_text="summed over them")
+    first_token_buckets = models.JSONField(
+        default=dict, help_text="upper bound in seconds: requests in that bucket alone"
+    )
+    drafted = models.FloatField(null=True)
+    accepted = models.FloatField(null=True)
+
+    class Meta:
+        verbose_name = _("sample of a replica")
+        verbose_name_plural = _("samples of replicas")
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["slot", "span", "at", "replica"], name="one_sample_per_replica"
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["span", "at"], name="replica_samples_by_time")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.replica_id} {self.span} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class SlotSample(models.Model):
+    """How a slot stood in `seconds` until `at`, as the pool that sends it requests saw it.
+
+    Of the time that was seen, `down_seconds` are those in which no engine was in service, and
+    `rotation_seconds` those of them in which a rotation was under way.
+    """
+
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="+")
+    span = models.CharField(max_length=4, choices=Span.choices, default=Span.RAW)
+    at = models.DateTimeField()
+    seconds = models.FloatField()
+    up = models.FloatField(help_text="replicas in service")
+    wanted = models.FloatField()
+    queued = models.FloatField(default=0)
+    errors = models.FloatField(default=0, help_text="answers with 5xx, by the pool")
+    down_seconds = models.FloatField(default=0)
+    rotation_seconds = models.FloatField(default=0)
+
+    class Meta:
+        verbose_name = _("sample of a slot")
+        verbose_name_plural = _("samples of slots")
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["slot", "span", "at"], name="one_sample_per_slot")
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["span", "at"], name="slot_samples_by_time")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slot_id} {self.span} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class LastCount(models.Model):
+    """Counters as they stood at the last sample; the next one counts from here.
+
+    `source` names the process that counts: another one starts at zero.
+    """
+
+    subject = models.CharField(max_length=40, primary_key=True)
+    source = models.CharField(max_length=80)
+    at = models.DateTimeField()
+    counts = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class Heartbeat(models.Model):
+    """When work that the beat asks for was last done, by queue."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class IncidentQuerySet(models.QuerySet["Incident"]):
+    def open(self) -> "IncidentQuerySet":
+        return self.filter(ended_at=None)
+
+
+class Incident(models.Model):
+    """A slot answered nobody, outside of a rotation. Begins and ends by itself, from samples.
+
+    `began_at` and `ended_at` are when it happened; the row is written a little later.
+    """
+
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="incidents")
+    began_at = models.DateTimeField(_("began"))
+    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+
+    objects = IncidentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("incident")
+        verbose_name_plural = _("incidents")
+        ordering: ClassVar[list[str]] = ["-began_at"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["slot"], condition=Q(ended_at=None), name="one_open_incident_per_slot"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slot_id} {self.began_at:%Y-%m-%d %H:%M}"
+
+    def seconds(self, now: datetime) -> float:
+        return ((self.ended_at or now) - self.began_at).total_seconds()
+
+
+class IncidentUpdate(models.Model):
+    """What an admin tells everybody about an incident, in both languages. Never changed."""
+
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="updates")
+    at = models.DateTimeField(_("when"), default=timezone.now)
+    text_es = models.TextField(_("in Spanish"), max_length=1000)
+    text_en = models.TextField(_("in English"), max_length=1000)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+
+    class Meta:
+        verbose_name = _("update of an incident")
+        verbose_name_plural = _("updates of incidents")
+        ordering: ClassVar[list[str]] = ["at", "pk"]
+
+    def __str__(self) -> str:
+        return f"{self.incident_id} {self.at:%Y-%m-%d %H:%M}"
