@@ -192,7 +192,11 @@ def _steps(
         for event in events
         if event.replica_id == part.replica_id and event.what in ReplicaState
     ]
-    steps = [_step(swap, event, following, now) for event, following in _pairs(taken)]
+    steps = [
+        _step(swap, event, following, now)
+        for event, following in _pairs(taken)
+        if event.what != ReplicaState.FAILED or following is None  # it was started again
+    ]
     return [*steps, *_ahead(swap, part, taken)]
 
 
@@ -221,6 +225,8 @@ def _ahead(swap: Swap, part: SwapReplica, taken: Sequence[FleetEvent]) -> list[S
     if swap.state not in (SwapState.PLANNED, SwapState.APPROVED, SwapState.RUNNING):
         return []
     if part.state not in (SwapReplica.State.WAITING, SwapReplica.State.CHANGING):
+        return []
+    if taken and part.replica.error_code:  # it will go back
         return []
     at = WAY.index(ReplicaState(taken[-1].what)) + 1 if taken and taken[-1].what in WAY else 0
     return [

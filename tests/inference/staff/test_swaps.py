@@ -250,6 +250,29 @@ def test_a_failure_names_step_reason_and_what_serves(admin: User, fleet: Fleet) 
     assert '<li class="failed">' in page
 
 
+def test_after_a_failed_start_no_further_steps_are_promised(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    swap = rows.swap(slot, new, admin, state="running")
+    under_way(swap, replicas[0], "stopping", error_code="smoke_hang")
+    rows.steps(swap, replicas[0], ["draining", "stopping", "starting", "checking"], seconds=60)
+    rows.steps(swap, replicas[0], ["stopping"], seconds=5, detail="smoke_hang")
+    client, path = signed_in(admin), f"/staff/swaps/{swap.pk}/"
+    steps = client.get(path).context["page"].parts[0].steps
+    assert [(step.state, step.code) for step in steps[3:]] == [
+        ("checking", "smoke_hang"),
+        ("stopping", ""),
+    ]
+    rows.steps(swap, replicas[0], ["failed", "starting"], seconds=1)
+    steps = client.get(path).context["page"].parts[0].steps
+    assert [step.state for step in steps[4:]] == ["stopping", "starting"]
+
+
+def test_a_replica_that_was_never_touched_does_not_wait(admin: User, fleet: Fleet) -> None:
+    swap = rows.swap(fleet[0], fleet[2], admin, state="failed", error_code="died")
+    page = html(signed_in(admin).get(f"/staff/swaps/{swap.pk}/"))
+    assert (page.count(">not touched<"), page.count(">waiting<")) == (2, 0)
+
+
 def test_checks_that_refused_are_shown(admin: User, fleet: Fleet) -> None:
     slot, replicas, new = fleet
     swap = rows.swap(
