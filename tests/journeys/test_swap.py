@@ -13,9 +13,11 @@ from tests.stack import Stack, wait_until
 from tests.visitor import Visitor
 
 
-@pytest.fixture
-def moved(fleet: Fleet, load_key: str) -> Iterator[tuple[str, str, Load]]:
+@pytest.fixture(scope="module")
+def moved(_fleet: Fleet, load_key: str) -> Iterator[tuple[str, str, Load]]:
     """From one model to another under load: the old one's name, the new one's, the load."""
+    fleet = _fleet
+    fleet.settle(seconds=90)
     old, new = fleet.model(), fleet.other_model()
     with Load(fleet.stack.api, load_key) as load:
         fleet.until(fleet.plan(new), "done", seconds=120)
@@ -52,6 +54,29 @@ def test_the_page_tells_what_happened(
     assert all(title in words for title in titles)
 
 
+def test_usage_is_counted_under_the_called_name(
+    fleet: Fleet, moved: tuple[str, str, Load], stack: Stack, gateway: GatewayAdmin
+) -> None:
+    old, new, _ = moved
+    key = gateway.make(key_alias=f"usage-{new}")
+    for name in (old, new, "nan"):
+        client = ApiClient(stack.api, key["key"], model=name)
+        assert [client.call(route).status_code for route in ROUTES] == [200] * 3
+
+    def counted() -> dict[str, int]:
+        day = fleet.do("from django.utils import timezone; from datetime import UTC\n"
+                       "result = timezone.now().astimezone(UTC).date().isoformat()")  # fmt: skip
+        found = gateway.call(
+            "GET", f"/user/daily/activity?start_date={day}&end_date={day}&api_key={key['token']}"
+        )
+        groups = found["results"][0]["breakdown"]["model_groups"] if found["results"] else {}
+        return {name: row["metrics"]["successful_requests"] for name, row in groups.items()}
+
+    wait_until(
+        lambda: counted() == {old: 3, new: 3, "nan": 3}, seconds=60, what="usage by name", every=2
+    )
+
+
 def test_a_retired_name_says_which_to_use(
     fleet: Fleet, moved: tuple[str, str, Load], load_key: str
 ) -> None:
@@ -75,26 +100,3 @@ result = None""")
     assert new in message["error"]["message"]
     listed = client.models().json()["data"]
     assert old not in {model["id"] for model in listed}
-
-
-def test_usage_is_counted_under_the_called_name(
-    fleet: Fleet, moved: tuple[str, str, Load], stack: Stack, gateway: GatewayAdmin
-) -> None:
-    old, new, _ = moved
-    key = gateway.make(key_alias=f"usage-{new}")
-    for name in (old, new, "nan"):
-        client = ApiClient(stack.api, key["key"], model=name)
-        assert [client.call(route).status_code for route in ROUTES] == [200] * 3
-
-    def counted() -> dict[str, int]:
-        day = fleet.do("from django.utils import timezone; from datetime import UTC\n"
-                       "result = timezone.now().astimezone(UTC).date().isoformat()")  # fmt: skip
-        found = gateway.call(
-            "GET", f"/user/daily/activity?start_date={day}&end_date={day}&api_key={key['token']}"
-        )
-        groups = found["results"][0]["breakdown"]["model_groups"] if found["results"] else {}
-        return {name: row["metrics"]["successful_requests"] for name, row in groups.items()}
-
-    wait_until(
-        lambda: counted() == {old: 3, new: 3, "nan": 3}, seconds=60, what="usage by name", every=2
-    )
