@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone, translation
 
-from inference.models import PublicName
+from inference.models import Alert, PublicName
 from members.models import Decision, Mail, Membership, Proposal, User, Vote
 from nan.celery import enqueue
 
@@ -60,12 +60,10 @@ def _put(rows: Iterable[Mail]) -> None:
 
 
 def _publish(rows: Iterable[Mail]) -> None:
-    from members.tasks import send_mail
-
     now = timezone.now()
     due = [row.message_id for row in rows if row.due_at <= now]
     for message_id in due[:50]:  # more than that is the sweep's work
-        enqueue(send_mail, str(message_id))
+        enqueue("members.tasks.send_mail", str(message_id))
 
 
 def _put_limited(row: Mail) -> None:
@@ -218,6 +216,14 @@ def _about_name(
             name=name.pk,
             last_day=last_day,
         )
+
+
+def alerts(users: list[User], rows: list[Alert]) -> None:
+    """One mail to each, whatever the number of alerts."""
+    ids = sorted(row.pk for row in rows)
+    _put(
+        _row(Kind.ALERTS, user=user, dedupe=f"alerts:{ids}:{user.pk}", alerts=ids) for user in users
+    )
 
 
 # -- Votes --------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from django.utils import timezone, translation
 
 from inference.models import PublicName
 from inference.names.changes import changes
+from members import alerts
 from members.models import Ballot, Decision, Mail, Proposal, Vote
 from members.voting import ratify, receipts, results, rounds
 
@@ -181,6 +182,14 @@ def _vote_planned(mail: Mail) -> dict[str, Any]:
     }
 
 
+def _alerts(mail: Mail) -> dict[str, Any]:
+    """Those that are still open, if the reader is still an admin."""
+    found = alerts.told(mail.params["alerts"])
+    if not found or not (mail.user and mail.user.is_active and mail.user.is_staff):
+        raise Obsolete
+    return {"alerts": found, "link": _link("staff_home")}
+
+
 CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
     Mail.Kind.CONFIRM: _confirm,
     Mail.Kind.NEW_ADDRESS: _new_address,
@@ -200,6 +209,7 @@ CONTEXT: dict[str, Callable[[Mail], dict[str, Any]]] = {
     Mail.Kind.VOTE_RECEIPT: _vote_receipt,
     Mail.Kind.VOTE_RESULT: _vote_result,
     Mail.Kind.VOTE_PLANNED: _vote_planned,
+    Mail.Kind.ALERTS: _alerts,
 }
 
 

@@ -2,7 +2,8 @@
 
 from celery import shared_task
 
-from members import membership, outbox, rotations
+from inference.heartbeats import beat
+from members import alerts, membership, outbox, rotations
 from members.models import Mail
 from members.voting import closing, facts, ratify, rounds
 
@@ -26,6 +27,18 @@ def send_due_mails() -> None:
 @shared_task
 def tell_rotations() -> None:
     rotations.tell()
+
+
+@shared_task
+def mail_alerts() -> None:
+    alerts.mail_admins()
+    beat("default")
+
+
+@shared_task
+def call_webhook() -> None:
+    """By itself, so that one which does not answer holds up nothing else."""
+    alerts.call_webhook()
 
 
 @shared_task

@@ -60,6 +60,9 @@ MEMORY_SECONDS = env.number("MEMORY_SECONDS", 120)  # for a GPU to be free after
 # How GPU servers reach Redis: they get it when they join. Over the VPN, with a password.
 GPU_REDIS_URL = env.text("GPU_REDIS_URL", "")
 
+# -- Alerts: who hears of them besides the admins' mail. The address itself is a secret. ----------
+ALERT_WEBHOOK_URL = env.text("ALERT_WEBHOOK_URL", "")
+
 # -- Votes: where proposed models are looked up -------------------------------------------------
 HF_ENDPOINT = env.text("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 
@@ -194,6 +197,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "members.tasks.tell_rotations",
         "schedule": 60,
         "options": {"expires": 60},
+    },
+    "alerts": {
+        "task": "members.tasks.mail_alerts",
+        "schedule": 10,
+        "options": {"expires": 10},
+    },
+    "webhook": {
+        "task": "members.tasks.call_webhook",
+        "schedule": 10,
+        "options": {"expires": 10},
     },
     "votes": {
         "task": "members.tasks.advance_votes",

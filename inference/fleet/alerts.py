@@ -18,7 +18,13 @@ def open_alert(
     detail: str = "",
 ) -> None:
     """Does nothing if it is open already."""
-    about: dict[str, Any] = {"code": code, "server": server, "replica": replica, "swap": swap, "slot": slot}
+    about: dict[str, Any] = {
+        "code": code,
+        "server": server,
+        "replica": replica,
+        "swap": swap,
+        "slot": slot,
+    }
     if Alert.objects.filter(**_exactly(about), closed_at=None).exists():
         return
     try:
@@ -36,7 +42,7 @@ def close_alert(
     swap: Swap | None = None,
     slot: Slot | None = None,
 ) -> None:
-    about = {"code": code, "server": server, "replica": replica, "swap": swap, "slot": slot}
+    about = _about(code, server=server, replica=replica, swap=swap, slot=slot)
     Alert.objects.filter(**_exactly(about), closed_at=None).update(closed_at=timezone.now())
 
 
@@ -63,6 +69,10 @@ def close_of_slot(code: str, slot: Slot) -> None:
 def close_all(replica: Replica) -> None:
     """It serves again: whatever was open about it is over."""
     Alert.objects.filter(replica=replica, closed_at=None).update(closed_at=timezone.now())
+
+
+def _about(code: str, **things: Any) -> dict[str, Any]:
+    return {"code": code, **things}
 
 
 def _exactly(about: dict[str, Any]) -> dict[str, Any]:
