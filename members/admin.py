@@ -24,8 +24,19 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from members import outbox
-from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
-from nan.admin import ReadOnlyAdmin
+from members.models import (
+    Application,
+    Candidate,
+    Decision,
+    Extension,
+    Mail,
+    Membership,
+    MembershipEvent,
+    Proposal,
+    User,
+    Vote,
+)
+from nan.admin import ReadOnlyAdmin, ReadOnlyInline
 
 # Rights are "staff" or nothing, GitHub's application comes from the settings, and its tokens are
 # not kept: nothing to see. The others are shown below in a way that changes nothing.
@@ -166,6 +177,10 @@ class MailAdmin(PersonalAdmin):
     ordering = ("-pk",)
     actions = ("send_again",)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Mail]:
+        """Without receipts: who has asked for hers has voted, and how many have is not shown."""
+        return super().get_queryset(request).exclude(kind=Mail.Kind.VOTE_RECEIPT)
+
     @admin.display(description=_("error"))
     def why(self, mail: Mail) -> str:
         return mail.error_text
@@ -216,3 +231,40 @@ class UserSessionAdmin(PersonalAdmin):
     search_fields = ("user__email__istartswith",)
     ordering = ("-pk",)
     fields = ("user", "created_at", "last_seen_at")
+
+
+@admin.register(Proposal)
+class ProposalAdmin(PersonalAdmin):
+    list_display = ("proposed_at", "repo", "slot", "state", "facts_state", "facts_error")
+    list_filter = ("state", "facts_state")
+    list_select_related = ("slot",)
+    search_fields = ("repo__icontains",)
+    ordering = ("-pk",)
+
+
+class CandidateInline(ReadOnlyInline):
+    model = Candidate
+    fields = ("position", "title", "repo", "model")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+
+class ExtensionInline(ReadOnlyInline):
+    model = Extension
+    fields = ("closes_at", "reason", "asked_by", "asked_at", "confirmed_by", "confirmed_at")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+
+@admin.register(Vote)
+class VoteAdmin(PersonalAdmin):
+    """Linked ballots and the roll are not here: nobody needs them, and they would count."""
+
+    list_display = ("slug", "slot", "kind", "state", "opened_at", "closes_at", "roll_size")
+    list_filter = ("state", "kind")
+    list_select_related = ("slot",)
+    search_fields = ("slug__istartswith",)
+    ordering = ("-pk",)
+    inlines = (CandidateInline, ExtensionInline)

@@ -9,7 +9,7 @@ from allauth.usersessions.models import UserSession
 from django.db.models import Model, QuerySet
 
 from inference.models import Key
-from members.models import Decision, User
+from members.models import Ballot, Decision, Proposal, User
 
 
 def export(*, user: User) -> dict[str, Any]:
@@ -51,6 +51,21 @@ def export(*, user: User) -> dict[str, Any]:
         ),
         "membership": _fields(getattr(user, "membership", None), "state", "since"),
         "events": _rows(user.membership_events.order_by("pk"), "action", "reason", "at"),
+        "proposals": _rows(
+            Proposal.objects.filter(proposer=user).order_by("pk"),
+            "repo",
+            "reason",
+            "proposed_at",
+            "state",
+            "decision_reason",
+        ),
+        "seconded": _rows(user.seconds.order_by("pk"), "proposal__repo", "at"),
+        "recalls_signed": _rows(user.recall_signatures.order_by("pk"), "swap__slot__name", "at"),
+        "on_the_roll_of": _rows(user.roll_entries.order_by("pk"), "vote__slug"),
+        # Until the close; afterwards nobody knows which ballot was hers.
+        "ballots": _rows(
+            Ballot.objects.filter(voter__user=user).order_by("vote"), "vote__slug", "ranking"
+        ),
         "keys": _rows(
             Key.objects.of(user).order_by("requested_at"),
             "hint",

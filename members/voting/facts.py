@@ -105,7 +105,7 @@ def read(found: Repository) -> dict[str, Any]:
         "context": _whole(text.get("max_position_embeddings")),
         "languages": [str(one)[:20] for one in _several(card.get("language"))][:50],
         "capabilities": _capabilities(found),
-        "gated": bool(found.info.get("gated")),
+        "gated": bool(found.info.get("gated")) or None,
     }
     return {name: value for name, value in facts.items() if value not in (None, "", [], {})}
 

@@ -40,8 +40,6 @@ def parse_repo(text: str) -> str:
 
 def propose(*, user: User, slot: Slot, repo: str, reason: str) -> Proposal:
     """One member has at most three open proposals, also when she sends ten at once."""
-    from members.tasks import look_up_facts
-
     repo = parse_repo(repo)
     if not reason.strip():
         raise Refused("no_reason")
@@ -55,7 +53,7 @@ def propose(*, user: User, slot: Slot, repo: str, reason: str) -> Proposal:
             proposal = Proposal.objects.create(
                 slot=slot, repo=repo, reason=reason.strip()[:1000], proposer=user
             )
-            enqueue(look_up_facts)
+            enqueue("members.tasks.look_up_facts")
     except IntegrityError:
         raise Duplicate(_same(slot, repo).get()) from None
     return proposal

@@ -79,8 +79,6 @@ def unsign(*, swap: Swap, user: User) -> None:
 
 def _prepare(swap: Swap) -> Vote:
     """Between the new model, which is *keep*, and the previous one."""
-    from members.tasks import advance_votes
-
     now = moment()
     vote = rounds.prepare(
         slot=swap.slot,
@@ -96,5 +94,5 @@ def _prepare(swap: Swap) -> Vote:
         vote=vote, position=1, code=old.repo, model=old, title=old.title or old.name, repo=old.repo
     )
     log.info("recall_prepared", vote=vote.slug, swap=swap.pk)
-    enqueue(advance_votes)
+    enqueue("members.tasks.advance_votes")
     return vote

@@ -1,13 +1,13 @@
 """A slot that serves a model, members, and rounds in every state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from inference.models import CatalogModel, Goal, Replica, Server, Slot
 from members.models import Application, Candidate, Membership, Proposal, User, Vote
@@ -16,6 +16,12 @@ from tests.inference.names.conftest import model
 from tests.people import person
 
 A, B = "acme/alpha-7B", "acme/beta-32B"
+
+
+@pytest.fixture(autouse=True)
+def _english() -> Iterator[None]:
+    with translation.override("en"):
+        yield
 
 
 @pytest.fixture
@@ -38,7 +44,14 @@ def replica(slot: Slot) -> Replica:
         name="gpu-9", seats=100, gpus=[{"index": 0, "name": "A card", "total_mib": 98_304}]
     )
     return Replica.objects.create(
-        slot=slot, server=server, number=1, gpus=[0], port=8101, model=slot.model, goal=Goal.SERVE
+        slot=slot,
+        server=server,
+        number=1,
+        gpus=[0],
+        port=8101,
+        model=slot.model,
+        goal=Goal.SERVE,
+        goal_model=slot.model,
     )
 
 
