@@ -12,10 +12,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from inference import plan
+from inference import plan, wake
 from inference.limits import Limits, can_be_shared
 from inference.models import Key, KeyEvent, KeyHolder, KeyState
-from inference.tasks import wake_gateway_worker
 
 # A new key comes with a new minute at the gateway; this keeps that from becoming a way around
 # the limits, and is far above what a person needs.
@@ -281,4 +280,4 @@ def _record(
 def _wake(holder: KeyHolder, **values: Any) -> None:
     """A worker in the middle of these keys sees at its end that `due_at` has moved."""
     KeyHolder.objects.filter(pk=holder.pk).update(**values, due_at=timezone.now())
-    transaction.on_commit(wake_gateway_worker, robust=True)
+    transaction.on_commit(wake.gateway_worker, robust=True)

@@ -12,10 +12,10 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
+from inference import wake
 from inference.gateway import Gateway, GatewayKey, GatewayRefused, GatewayUnavailable
 from inference.models import Key, KeyHolder, KeyState, Reconciliation
 from inference.provisioning import gateway, remove
-from inference.tasks import wake_gateway_worker
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +94,7 @@ def _look_again(holders: list[UUID], keys: list[Key]) -> None:
     now = timezone.now()
     Key.objects.filter(pk__in=[key.pk for key in keys]).update(doubtful_until=now)
     KeyHolder.objects.filter(pk__in=holders).update(due_at=now)
-    wake_gateway_worker()
+    wake.gateway_worker()
 
 
 def _note_use(client: Gateway, now: datetime) -> None:

@@ -9,20 +9,8 @@ from typing import Any
 from celery import shared_task
 from django.core.cache import cache
 
+from inference import wake
 from nan.celery import enqueue
-
-AWAKE = "gateway-worker-awake"
-
-
-def wake_gateway_worker() -> None:
-    """Call after the commit. Many calls at once publish one message.
-
-    While the mark is there, a message is on its way whose task will remove the mark before it
-    looks for due rows, and so will see this commit too. If the message is lost, the sweep on the
-    beat finds the rows.
-    """
-    if cache.add(AWAKE, 1, 3):
-        enqueue(gateway_advance_keys)
 
 
 @shared_task
@@ -31,8 +19,8 @@ def gateway_advance_keys() -> None:
     overlaps, what a lost message or a dead worker left."""
     from inference.provisioning import advance_due
 
-    cache.delete(AWAKE)
-    advance_due(more=lambda: enqueue(gateway_advance_keys))
+    cache.delete(wake.GATEWAY_AWAKE)
+    advance_due(more=lambda: enqueue(wake.ADVANCE_KEYS))
 
 
 @shared_task
@@ -46,10 +34,9 @@ def gateway_reconcile_keys() -> None:
 def fleet_pass() -> None:
     """Every five seconds by the beat, and again at once while something moves."""
     from inference.fleet.passes import run_pass
-    from inference.fleet.wake import ROUNDS, send
 
     if run_pass():
-        send(ROUNDS)
+        wake.fleet()
 
 
 @shared_task

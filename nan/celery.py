@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from celery import Celery, Task
+from celery import Celery
 from django.db import transaction
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nan.settings")
@@ -14,11 +14,15 @@ app.autodiscover_tasks()
 app.autodiscover_tasks(["inference.gpu"])
 
 
-def enqueue(task: Task[Any, Any], *args: Any) -> None:
-    """Publish `task` once the current transaction has committed; at once outside of one.
+def enqueue(task: str, *args: Any, expires: float | None = None) -> None:
+    """Publish a task by its name once the current transaction has committed; at once outside one.
 
     A rolled-back request publishes nothing. A broker that is down breaks nothing either: the
     failure is logged, the row stays due, and the next sweep on the beat publishes it again. So
     only tasks whose row is swept may be enqueued this way.
+
+    By its name, so that a feature needs no import of the tasks, which import the features.
     """
-    transaction.on_commit(lambda: task.apply_async(args, retry=False), robust=True)
+    transaction.on_commit(
+        lambda: app.send_task(task, args, retry=False, expires=expires), robust=True
+    )

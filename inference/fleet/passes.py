@@ -12,7 +12,8 @@ from uuid import UUID
 import structlog
 from django.utils import timezone
 
-from inference.fleet import alerts, lease, sight, tell, wake, watching
+from inference import wake
+from inference.fleet import alerts, lease, sight, tell, watching
 from inference.fleet.change import ReplicaChanged
 from inference.fleet.machine import Sight, advance
 from inference.models import Replica, ReplicaState, Swap
@@ -96,10 +97,10 @@ def _advance(replica: Replica, found: Sight) -> None:
 
 
 def _check(replica: Replica) -> None:
-    wake.send(wake.CHECK, replica.pk, replica.instance)
+    wake.check(replica.pk, replica.instance)
 
 
 def _watch(replica: Replica, now: datetime) -> None:
     if replica.state == ReplicaState.SERVING and watching.due(replica, now):
         watching.mark_asked(replica, now)
-        wake.send(wake.WATCH, replica.pk, replica.instance)
+        wake.watch(replica.pk, replica.instance)

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from inference import wake
 from inference.fleet.errors import FleetRefused
 from inference.fleet.goals import set_goal
-from inference.fleet.wake import wake_fleet
 from inference.models import (
     AtDeadline,
     CatalogModel,
@@ -23,8 +23,6 @@ from inference.models import (
 )
 from inference.models.fleet import PLACES
 from inference.names import life
-from inference.tasks import gateway_publish_names
-from nan.celery import enqueue
 
 
 def add(*, slot: Slot, server: Server, gpus: list[int], port: int, actor: Any) -> Replica:
@@ -69,7 +67,7 @@ def put_in_service(*, replica: Replica, actor: Any, model: CatalogModel | None =
             _open(locked.slot, chosen)
         set_goal(locked, chosen)
         _note(locked, "put_in", actor)
-    wake_fleet()
+    wake.fleet()
 
 
 def _open(slot: Slot, model: CatalogModel) -> None:
@@ -80,7 +78,7 @@ def _open(slot: Slot, model: CatalogModel) -> None:
         life.claim_slot_name(slot)
     except life.NameTaken:
         raise FleetRefused("name_of_other_slot") from None
-    enqueue(gateway_publish_names)
+    wake.names()
 
 
 def _check_room(replica: Replica, model: CatalogModel) -> None:
@@ -101,7 +99,7 @@ def take_out(
     with _free(replica) as locked:
         set_goal(locked, None, drain_seconds=drain_seconds, at_deadline=at_deadline)
         _note(locked, "taken_out", actor)
-    wake_fleet()
+    wake.fleet()
 
 
 def retry(*, replica: Replica, actor: Any) -> None:
@@ -111,7 +109,7 @@ def retry(*, replica: Replica, actor: Any) -> None:
             raise FleetRefused("not_failed")
         set_goal(locked, locked.goal_model)
         _note(locked, "retried", actor)
-    wake_fleet()
+    wake.fleet()
 
 
 def remove(*, replica: Replica, actor: Any) -> None:

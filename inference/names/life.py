@@ -14,9 +14,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from inference import wake
 from inference.models import CatalogModel, PublicName, Slot
-from inference.tasks import gateway_publish_names
-from nan.celery import enqueue
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +71,7 @@ def finish(*, slot: Slot, old: CatalogModel, new: CatalogModel) -> None:
     if old != new:
         _leaves(slot, old)
     _answers(slot, new)
-    enqueue(gateway_publish_names)
+    wake.names()
 
 
 def give_back(*, slot: Slot, old: CatalogModel, new: CatalogModel) -> None:

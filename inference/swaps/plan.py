@@ -11,9 +11,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from inference import wake
 from inference.fleet import alerts
 from inference.fleet.errors import FleetRefused
-from inference.fleet.wake import wake_fleet
 from inference.models import (
     AtDeadline,
     CatalogModel,
@@ -110,14 +110,14 @@ def approve(*, swap: Swap, actor: Any) -> None:
         },
     )
     _note(swap, "approved", actor)
-    wake_fleet()
+    wake.fleet()
 
 
 def start_now(*, swap: Swap, actor: Any) -> None:
     """An approved one that waits for its time doesn't wait any longer."""
     _change(swap, {"state": SwapState.APPROVED}, {"start_at": timezone.now()})
     _note(swap, "start_now", actor)
-    wake_fleet()
+    wake.fleet()
 
 
 def cancel(*, swap: Swap, actor: Any) -> None:
@@ -139,7 +139,7 @@ def pause(*, swap: Swap, actor: Any) -> None:
 def resume(*, swap: Swap, actor: Any) -> None:
     _change(swap, {"state": SwapState.RUNNING, "paused_at__isnull": False}, {"paused_at": None})
     _note(swap, "resumed", actor)
-    wake_fleet()
+    wake.fleet()
 
 
 def abort(*, swap: Swap, actor: Any) -> None:
@@ -150,7 +150,7 @@ def abort(*, swap: Swap, actor: Any) -> None:
         {"abort_asked": True, "paused_at": None},
     )
     _note(swap, "abort_asked", actor)
-    wake_fleet()
+    wake.fleet()
 
 
 def retry(*, swap: Swap, actor: Any) -> Swap:

@@ -124,7 +124,7 @@ def test_p2_the_gateway_has_a_queue_of_its_own() -> None:
 
 
 def test_k12_a_request_that_rolls_back_publishes_nothing(member: User) -> None:
-    with patch.object(tasks.gateway_advance_keys, "apply_async") as publish:
+    with patch.object(app, "send_task") as publish:
         with transaction.atomic():
             keys.request_key(user=member, public_key=b"1" * 32)
             transaction.set_rollback(True)
@@ -136,7 +136,7 @@ def test_k12_a_request_that_rolls_back_publishes_nothing(member: User) -> None:
 
 def test_many_requests_publish_one_message(client_of_fake: object, db: None) -> None:
     people = [person(f"p{number}") for number in range(20)]
-    with patch.object(tasks.gateway_advance_keys, "apply_async") as publish:
+    with patch.object(app, "send_task") as publish:
         for user in people:
             keys.request_key(user=user, public_key=b"1" * 32)
         assert publish.call_count == 1
@@ -169,7 +169,7 @@ def test_a_pass_ends_in_time_and_another_goes_on(
 
 
 def test_a_lost_message_is_swept_up(member: User, client_of_fake: object) -> None:
-    with patch.object(tasks.gateway_advance_keys, "apply_async", side_effect=OSError("no broker")):
+    with patch.object(app, "send_task", side_effect=OSError("no broker")):
         keys.request_key(user=member, public_key=b"1" * 32)
     assert live(member) == [("requested", 0, 0)]
     tasks.gateway_advance_keys()

@@ -31,7 +31,7 @@ class Room:
         """Everything happens `seconds` after the round before."""
         self.later += seconds
         now = datetime.now(UTC) + timedelta(seconds=self.later)
-        with mock.patch.object(timezone, "now", lambda: now):
+        with mock.patch.object(timezone, "now", return_value=now):
             self._round(now)
 
     def _round(self, now: datetime) -> None:
