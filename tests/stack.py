@@ -55,6 +55,8 @@ class Stack:
     extra: Mapping[str, str] = field(default_factory=dict)
     only: str = ""
     """Names of parts, to start these and what they need instead of everything."""
+    patience: float = 180
+    """Seconds until it is ready."""
 
     # -- Life ----------------------------------------------------------------------------------
 
@@ -68,7 +70,7 @@ class Stack:
             env={**bare_environment(), **self.extra},
         )
         try:
-            wait_until(self._is_up, seconds=180, what="the stack to be ready")
+            wait_until(self._is_up, seconds=self.patience, what="the stack to be ready")
             if not self.only:
                 wait_until(self.api_answers, seconds=20, what="the edge to see the gateway")
         except AssertionError:

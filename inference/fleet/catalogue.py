@@ -12,7 +12,10 @@ from django.conf import settings
 
 from inference.models import CatalogModel
 
-LOCAL = Path(settings.BASE_DIR) / "inference" / "catalogue" / "local.json"
+FOLDER = Path(settings.BASE_DIR) / "inference" / "catalogue"
+FIRST = {"simulator": FOLDER / "local.json", "vllm": FOLDER / "cpu.json"}
+"""What a new installation on one machine begins with: large models that are simulated, or small
+ones that real vLLM serves on its CPU (made by deploy/engine/models.py)."""
 OVERHEAD = 1.25
 """Weights and a quarter: the least memory with which a start makes sense. The engine takes all that
 it is allowed to, so this decides only whether the card is free, not how much context fits."""

@@ -19,11 +19,11 @@ class NotServing(Exception):
 
 
 @transaction.atomic
-def create(*, server: str, seats: int) -> Server:
+def create(*, server: str, seats: int, engine: str) -> Server:
     """The server and the catalogue; does nothing where there is a slot."""
     found, _created = Server.objects.get_or_create(name=server, defaults={"seats": seats})
     if not Slot.objects.exists():
-        for entry in catalogue.read(catalogue.LOCAL):
+        for entry in catalogue.read(catalogue.FIRST.get(engine, catalogue.FIRST["simulator"])):
             catalogue.add(entry)
         Slot.objects.create(name=settings.PUBLIC_MODEL, title="Chat", kind=Kind.CHAT, number=1)
         Slot.objects.create(
@@ -36,13 +36,14 @@ def create(*, server: str, seats: int) -> Server:
 
 
 def fill(*, server: Server, ports: Sequence[int]) -> None:
-    """One chat replica for each GPU and one for embeddings on the CPU, if there is none yet."""
+    """One chat replica for each GPU and one for embeddings on the CPU, if there is none yet.
+    Without a GPU one chat replica, on the CPU: a real engine is enough work for it."""
     if Replica.objects.exists():
         return
     fetch_all(server)
     chat, embedding = Slot.objects.get(number=1), Slot.objects.get(number=2)
     places = [(chat, [gpu["index"]]) for gpu in server.gpus[: len(ports) - 1]]
-    places.append((embedding, []))
+    places.append((embedding if places else chat, []))
     for number, ((slot, gpus), port) in enumerate(zip(places, ports, strict=False), start=1):
         replica = Replica.objects.create(
             slot=slot, server=server, gpus=gpus, port=port, number=number
@@ -68,10 +69,11 @@ def fetch_all(server: Server) -> None:
 
 
 def _first_model(slot: Slot) -> CatalogModel:
-    """The first of the catalogue's file that is of the slot's kind."""
-    names = [entry["slug"] for entry in catalogue.read(catalogue.LOCAL)]
-    models = {model.name: model for model in CatalogModel.objects.filter(kind=slot.kind)}
-    return next(models[name] for name in names if name in models)
+    """The one that the catalogue's file names first."""
+    found = CatalogModel.objects.filter(kind=slot.kind).order_by("pk").first()
+    if found is None:
+        raise NotServing(f"The catalogue has no model of the kind {slot.kind}.")
+    return found
 
 
 def wait_for_report(server: Server) -> None:

@@ -98,6 +98,7 @@ STATES = {
     "replica_down": _("A replica is down and out of the pool."),
     "replica_bad": _("A replica answered badly and was taken out of the pool."),
     "last_replica_bad": _("The only serving replica of a slot answers badly; it stays."),
+    "slot_down": _("A slot's model is down: the pool has no engine in service for it."),
     "swap_failed": _("A swap failed; the old model serves again where nothing else is said."),
     "not_restored": _("A replica was left on the new model: it is the only one that serves."),
 }

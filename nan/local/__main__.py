@@ -25,7 +25,7 @@ from .supervisor import HOLDS, Supervisor
 
 COMMANDS = ("run", "status", "stop", "hold", "release", "env", "clean-data")
 # What `make setup` made; clean-data leaves it.
-INSTALLED = ("venv", "gateway", "engine", "stamps")
+INSTALLED = ("venv", "gateway", "engine", "engine-models", "stamps")
 LONGEST_STOP = 90  # seconds: the slowest chain of parts, and then some
 # Each carries a sentence for the person at the terminal.
 PROBLEMS = (

@@ -17,8 +17,10 @@ KINDS = ("simulator", "vllm", "none")
 SERVER = "local"
 SEATS = "50"
 VLLM_HOME = ROOT / ".nan" / "engine"
+VLLM_MODELS = ROOT / ".nan" / "engine-models"
 # Two cards of 96 GB: what the models of the local catalogue were chosen for.
 DEVICES = {"simulator": "simulated:2x98304", "vllm": "none"}
+WAIT = {"simulator": "120", "vllm": "600", "none": "0"}  # seconds until models answer
 PORTS = ("engine", "engine2", "engine3")
 
 
@@ -33,11 +35,11 @@ def kind(stack: Stack) -> str:
             f"ENGINE={found} is unknown. Use ENGINE=simulator or ENGINE=vllm, or ENGINE=none to "
             "start none here."
         )
-    if found == "vllm" and not (VLLM_HOME / "bin" / "vllm").exists():
+    if found == "vllm" and not ((VLLM_HOME / "bin" / "vllm").exists() and VLLM_MODELS.exists()):
         raise EngineError(
-            f"ENGINE=vllm needs vLLM in {VLLM_HOME}, which is not installed. Install it with "
-            "`python3 deploy/engine/install.py --target .nan/engine`, or run with the simulator "
-            "(leave ENGINE unset)."
+            f"ENGINE=vllm needs vLLM in {VLLM_HOME} and models in {VLLM_MODELS}. Install both with "
+            "`python3 deploy/engine/install.py --target .nan/engine --models .nan/engine-models`, "
+            "or run with the simulator (leave ENGINE unset)."
         )
     return found
 
@@ -78,8 +80,14 @@ def _host(stack: Stack) -> dict[str, str]:
         "NAN_GPU_DEVICES": stack.environ.get("NAN_GPU_DEVICES") or DEVICES[chosen],
         "NAN_ENGINE_KIND": chosen,
         "NAN_ENGINE_HOME": str(VLLM_HOME),
-        "HF_HOME": stack.environ.get("HF_HOME") or str(stack.state_dir / "models"),
+        "HF_HOME": stack.environ.get("HF_HOME") or str(models_folder(stack)),
     }
+
+
+def models_folder(stack: Stack) -> Path:
+    """Of real models there is one for all stacks of this checkout: deploy/engine/models.py made
+    them once."""
+    return VLLM_MODELS if kind(stack) == "vllm" else stack.state_dir / "models"
 
 
 def _fresh(note: Path) -> None:
@@ -95,7 +103,7 @@ def first_fleet(stack: Stack) -> Part:
     arguments = ["--server", SERVER, "--seats", SEATS, "--engine", kind(stack), "--ports", *ports]
     return Part(
         name="first-fleet",
-        argv=[PYTHON, "manage.py", "first_fleet", *arguments, "--wait", "120"],
+        argv=[PYTHON, "manage.py", "first_fleet", *arguments, "--wait", WAIT[kind(stack)]],
         env=environment.app(stack),
         after=names,
         job=True,

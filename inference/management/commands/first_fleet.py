@@ -22,8 +22,9 @@ class Command(BaseCommand):
         parser.add_argument("--wait", type=int, default=0, help="seconds")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        server = first.create(server=options["server"], seats=options["seats"])
-        if options["engine"] == "none":
+        engine = options["engine"]
+        server = first.create(server=options["server"], seats=options["seats"], engine=engine)
+        if engine == "none":
             return
         try:
             first.wait_for_report(server)
