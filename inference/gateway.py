@@ -208,29 +208,34 @@ class Gateway:
             number += 1
 
     def tokens_used_on(self, day: date) -> set[str]:
-        """Ids of the keys with at least one call on that day (UTC).
-
-        https://docs.litellm.ai/docs/proxy/cost_tracking#daily-spend-breakdown-api
-        """
+        """Ids of the keys with at least one call on that day (UTC)."""
         used: set[str] = set()
         number, pages = 1, 1
         while number <= pages:
-            answer = self._call(
-                "GET",
-                "/user/daily/activity",
-                params={
-                    "start_date": day.isoformat(),
-                    "end_date": day.isoformat(),
-                    "page": number,
-                    "page_size": 1000,
-                },
-                repeat=True,
-            )
-            for result in answer.get("results", []):
-                used.update(result.get("breakdown", {}).get("api_keys", {}))
-            pages = answer.get("metadata", {}).get("total_pages") or 1
+            found, pages = self.activity(day, number)
+            used.update(found.get("api_keys", {}))
             number += 1
         return used
+
+    def activity(self, day: date, page: int) -> tuple[dict[str, Any], int]:
+        """One page of what all keys did on a day (UTC), and how many pages there are now.
+
+        A page is a thousand of the gateway's rows (a key, a model and a route), in an order in
+        which new rows come in anywhere: see `inference.usage.reading`.
+        https://docs.litellm.ai/docs/proxy/cost_tracking#daily-spend-breakdown-api
+        """
+        span = {"start_date": day.isoformat(), "end_date": day.isoformat()}
+        answer = self._call(
+            "GET",
+            "/user/daily/activity",
+            params={**span, "page": page, "page_size": 1000},
+            repeat=True,
+        )
+        try:
+            found = [r["breakdown"] for r in answer["results"] if r["date"] == day.isoformat()]
+            return (found[0] if found else {}), answer["metadata"]["total_pages"] or 1
+        except (KeyError, TypeError):
+            raise GatewayUnavailable("unreadable", maybe_done=False) from None
 
     def deployments(self) -> list[Deployment]:
         """The whole model list, also what others put there. Engine keys are not told.

@@ -75,3 +75,25 @@ def gateway_publish_names() -> None:
 
     life.retire_due()
     publish.publish()
+
+
+@shared_task
+def gateway_pull_usage() -> None:
+    from inference.usage.pull import pull
+
+    pull()
+
+
+@shared_task
+def fleet_sample() -> None:
+    """Twice a minute: how engines and slots do; incidents begin and end by it."""
+    from inference.status.sampling import take
+
+    take()
+
+
+@shared_task
+def thin_samples() -> None:
+    from inference.status.thinning import thin
+
+    thin()

@@ -1,6 +1,8 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from inference import views
+from inference.usage import staff as usage_staff
+from inference.usage import views as usage
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("key/", views.key_page, name="key"),
@@ -11,5 +13,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("key/pause", views.key_pause, name="key_pause"),
     path("key/resume", views.key_resume, name="key_resume"),
     path("key/revoke", views.key_revoke, name="key_revoke"),
+    path("usage/", usage.usage, name="usage"),
+    path("usage/live", usage.usage_live, name="usage_live"),
+    path("usage/usage.csv", usage.usage_csv, name="usage_csv"),
+    path("staff/usage/", usage_staff.index, name="staff_usage"),
+    path("staff/usage/<uuid:owner_ref>/", usage_staff.ask, name="staff_usage_ask"),
+    path("staff/usage/looks/<int:pk>/", usage_staff.look, name="staff_usage_look"),
     path("staff/", include("inference.staff.urls")),
 ]

@@ -60,7 +60,7 @@ def postgres(name: str, *, pool_size: int) -> dict[str, Any]:
 
 
 def redis(name: str, *, database: int) -> str:
-    """The Redis URL with its database number replaced (0 broker, 1 cache, 2 gateway)."""
+    """The Redis URL with its database number replaced (0 broker and gateway, 1 cache)."""
     url = urlsplit(text(name))
     return url._replace(path=f"/{database}").geturl()
 

@@ -45,6 +45,8 @@ REVEAL_SECONDS = 600
 # -- The gateway's admin API: set on the gateway worker only -----------------------------------
 GATEWAY_URL = env.text("GATEWAY_URL", "http://127.0.0.1:4000").rstrip("/")
 LITELLM_MASTER_KEY = env.text("LITELLM_MASTER_KEY", "")
+# Its counters, which pages and the worker only read. LiteLLM uses the first database.
+GATEWAY_REDIS_URL = "" if GPU_HOST else env.redis("REDIS_URL", database=0)
 
 # -- The fleet: read by the fleet worker only, except where a page shows it ---------------------
 POOL_DIR = Path(env.text("POOL_DIR", str(STATE_DIR / "edge")))  # HAProxy's: socket, maps, state
@@ -188,6 +190,16 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5,
         "options": {"expires": 5},
     },
+    "samples": {
+        "task": "inference.tasks.fleet_sample",
+        "schedule": 30,
+        "options": {"expires": 20},
+    },
+    "thinning": {
+        "task": "inference.tasks.thin_samples",
+        "schedule": 600,
+        "options": {"expires": 600},
+    },
     "names": {
         "task": "inference.tasks.gateway_publish_names",
         "schedule": 15,
@@ -217,6 +229,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "members.tasks.look_up_facts",
         "schedule": 15,
         "options": {"expires": 15},
+    },
+    "usage": {
+        "task": "inference.tasks.gateway_pull_usage",
+        "schedule": 20,
+        "options": {"expires": 20},
     },
     "reconcile": {
         "task": "inference.tasks.gateway_reconcile_keys",

@@ -90,7 +90,11 @@ def _litellm() -> dict[str, Any]:
         # Tags are kept with each day's totals. The gate drops the header as well.
         "disable_add_user_agent_to_request_tags": True,
         # Under deploy/gateway/callbacks: what members read in a stream, and what is counted.
-        "callbacks": ["nan_stream_errors.callback", "nan_usage_names.callback"],
+        "callbacks": [
+            "nan_stream_errors.callback",
+            "nan_usage_names.callback",
+            "nan_counts.callback",
+        ],
         "drop_params": True,  # clients send parameters that an engine doesn't know
         "num_retries": 0,  # the pool decides what may be repeated
         "cache": True,  # shares limits and blocked keys between instances …

@@ -33,6 +33,7 @@ from inference.models.monitoring import (
 )
 from inference.models.names import PublicName
 from inference.models.swaps import FleetEvent, Swap, SwapClaim, SwapReplica, SwapState
+from inference.models.usage import Usage, UsageDay, UsageLook
 
 __all__ = [
     "REPLICA_TRANSITIONS",
@@ -67,4 +68,7 @@ __all__ = [
     "SwapClaim",
     "SwapReplica",
     "SwapState",
+    "Usage",
+    "UsageDay",
+    "UsageLook",
 ]

@@ -4,14 +4,13 @@ Only entries of ours are touched: their ids begin with `name:`. Two entries with
 balanced, so where somebody else's has it, there is none of ours, and the row says so.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
 from django.conf import settings
-from django.db import Error, connection
 
+from inference.alone import alone
 from inference.deployment import Deployment
 from inference.gateway import Gateway, GatewayRefused, GatewayUnavailable
 from inference.models import CatalogModel, PublicName, Swap
@@ -22,7 +21,6 @@ log = structlog.get_logger(__name__)
 
 OURS = "name:"
 LOCK = 0x6E616D6573
-"""Of Postgres' advisory locks. It belongs to the connection, so a killed holder frees it."""
 
 
 @dataclass
@@ -36,24 +34,11 @@ class Outcome:
 
 def publish(*, client: Gateway | None = None) -> Outcome | None:
     """One pass; None if another is under way, or the gateway can't be read now."""
-    with _alone() as alone:
-        if not alone:
+    with alone(LOCK) as free:
+        if not free:
             return None
         life.claim_all()
         return _pass(client or gateway())
-
-
-@contextmanager
-def _alone() -> Iterator[bool]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-        alone: bool = cursor.fetchone()[0]
-    try:
-        yield alone
-    finally:
-        if alone:
-            with suppress(Error), connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
 
 
 def _pass(client: Gateway) -> Outcome | None:

@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.gateway.client import Gateway, Models
+from tests.gateway.client import ROUTES, Gateway, Models
 
 APPEARS_WITHIN_SECONDS = 40
 
@@ -50,3 +50,17 @@ def test_every_route_is_counted_and_survives_the_key(gateway: Gateway, models: M
     assert (counted["completion_tokens"], counted["total_tokens"]) == (42, 108)
     assert gateway.get("/key/list", key_hash=bob.token).json()["keys"] == []
     assert metrics(gateway, bob.token) == found
+
+
+def test_a_stream_left_halfway_is_counted_on_every_route(gateway: Gateway, models: Models) -> None:
+    """U4. The engine has not said its usage by then, so LiteLLM counts the tokens itself."""
+    for route in ROUTES:
+        with gateway.member() as bob:
+            with bob.stream(route, models["drip"]) as answer:
+                lines = (line for line in answer.iter_lines() if line.startswith("data:"))
+                for _ in range(2):
+                    next(lines)
+            counted = wait_for(gateway, bob.token, requests=1)[models["drip"]]
+        assert counted["api_requests"] == 1
+        assert counted["prompt_tokens"] > 0
+        assert counted["completion_tokens"] > 0

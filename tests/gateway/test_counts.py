@@ -1,0 +1,90 @@
+"""What pages show of limits: refusals by kind and day, slots taken, what is left of the minute.
+
+Read as the product reads them, by inference/usage/counters.py.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+import redis
+
+from inference.usage.counters import GatewayCounters, Now, Refused
+from tests.gateway.client import ROUTES, Gateway, Member, Models, at_once, statuses
+from tests.gateway.conftest import Own
+
+
+@pytest.fixture
+def counters(own_gateway: Own) -> GatewayCounters:
+    return GatewayCounters(redis.Redis(port=own_gateway.redis_port))
+
+
+def of(counters: GatewayCounters, member: Member) -> dict[str, Refused]:
+    found = counters.refused(datetime.now(UTC).date())
+    return {model: counts for (token, model), counts in found.items() if token == member.token}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_refusals_are_told_apart_on_every_route(
+    gateway: Gateway, models: Models, counters: GatewayCounters, route: str
+) -> None:
+    with gateway.member(rpm_limit=8, max_parallel_requests=2) as bob:
+        answers = at_once(5, lambda: bob.call(route, models["slow"]))
+        assert statuses(answers) == [200] * 2 + [429] * 3
+        answers = [bob.call(route, models["plain"]) for _ in range(5)]
+        assert statuses(answers) == [200] * 3 + [429] * 2
+        assert of(counters, bob) == {
+            models["slow"]: Refused(0, 3, 0),
+            models["plain"]: Refused(2, 0, 0),
+        }
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_failures_are_the_engines_and_not_the_callers(
+    gateway: Gateway, models: Models, counters: GatewayCounters, route: str
+) -> None:
+    with gateway.member() as bob:
+        assert bob.call(route, models["error"]).status_code == 500
+        assert bob.call(route, models["missing"]).status_code == 404
+        assert bob.call(route, "nobody's").status_code == 400
+        assert of(counters, bob) == {models["error"]: Refused(0, 0, 1)}
+
+
+def test_no_word_of_a_caller_gets_into_a_count(gateway: Gateway, counters: GatewayCounters) -> None:
+    with gateway.member(rpm_limit=1) as bob:
+        for _ in range(3):
+            bob.chat("my secret project")
+        assert of(counters, bob) == {"": Refused(2, 0, 0)}
+
+
+def test_unknown_keys_are_not_counted(
+    own_gateway: Own, alice: Member, models: Models, counters: GatewayCounters
+) -> None:
+    before = counters.refused(datetime.now(UTC).date())
+    stranger = Member("sk-" + "x" * 40, alice.http)
+    assert stranger.chat(models["plain"]).status_code == 401
+    assert counters.refused(datetime.now(UTC).date()) == before
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_is_going_on_now(gateway: Gateway, models: Models, counters: GatewayCounters) -> None:
+    with gateway.member(rpm_limit=3) as bob:
+        assert counters.now([bob.token]) == [Now(0, 0, 0)]
+        calls = [threading.Thread(target=bob.chat, args=(models["slow"],)) for _ in range(2)]
+        for call in calls:
+            call.start()
+        until(lambda: counters.now([bob.token])[0].running == 2)
+        for call in calls:
+            call.join()
+        until(lambda: counters.now([bob.token])[0].running == 0)
+        (now,) = counters.now([bob.token])
+        assert now.asked == 2
+        assert 40 < now.resets_in <= 60
