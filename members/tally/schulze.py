@@ -5,6 +5,7 @@ single-winner election method", Social Choice and Welfare 36 (2011). The strengt
 its margin: how many more ballots prefer the one to the other than the other way round.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -56,40 +57,44 @@ def count(options: Sequence[str], rankings: Iterable[Ranking]) -> Count:
 def _compare(
     options: Sequence[str], rankings: Iterable[Ranking]
 ) -> tuple[list[list[int]], list[int], int]:
-    """Each ballot adds one to "this option is above this set of options", a set being the bits of a
-    number: ten additions for ten options instead of forty-five."""
-    place = {option: number for number, option in enumerate(options)}
-    everything = (1 << len(options)) - 1
-    above: list[dict[int, int]] = [{} for _ in options]
-    first = [0] * len(options)
+    """Each ballot says of each option "it is above this set of options", sets being the bits of a
+    number: ten remarks for ten options instead of forty-five. Equal remarks are counted once."""
+    bits = {option: 1 << number for number, option in enumerate(options)}
+    size, everything = len(options), (1 << len(options)) - 1
+    remarks: list[int] = []
+    tops: list[str] = []
     ballots = 0
     for ranking in rankings:
         ballots += 1
-        below, top = everything, True
+        below = everything
         for group in ranking:
-            numbers = [place[option] if option in place else _unknown(option) for option in group]
-            for number in numbers:
-                if not below >> number & 1:
-                    raise ValueError(f"{options[number]} is named twice")
-                below ^= 1 << number
-            for number in numbers:
-                counted = above[number]
-                counted[below] = counted.get(below, 0) + 1
-                first[number] += top
-            top = top and not numbers
-    pairwise = [_spread(counted, len(options)) for counted in above]
-    return pairwise, first, ballots
+            if below == everything:
+                tops += group
+            here = 0
+            for option in group:
+                here |= bits.get(option, 0)
+            if here.bit_count() != len(group) or here & below != here:
+                raise ValueError(f"{group} names an option twice, or one that is none")
+            below ^= here
+            above = below << size
+            while here:
+                lowest = here & -here
+                remarks.append(above | lowest)
+                here ^= lowest
+    first = Counter(tops)
+    return _spread(remarks, size), [first[option] for option in options], ballots
 
 
-def _unknown(option: str) -> int:
-    raise ValueError(f"{option!r} is no option")
-
-
-def _spread(counted: dict[int, int], width: int) -> list[int]:
-    return [
-        sum(number for below, number in counted.items() if below >> other & 1)
-        for other in range(width)
-    ]
+def _spread(remarks: Iterable[int], size: int) -> list[list[int]]:
+    """From "above these" to a number for each pair."""
+    pairwise = [[0] * size for _ in range(size)]
+    for remark, number in Counter(remarks).items():
+        row = pairwise[(remark & ((1 << size) - 1)).bit_length() - 1]
+        below = remark >> size
+        while below:
+            row[below.bit_length() - 1] += number
+            below ^= 1 << (below.bit_length() - 1)
+    return pairwise
 
 
 def strongest(pairwise: Sequence[Sequence[int]]) -> list[list[int]]:

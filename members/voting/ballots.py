@@ -130,6 +130,11 @@ def mine(*, vote: Vote, user: User) -> Sequence[Sequence[str]] | None:
     return row.ranking if row else None
 
 
+def receipt_waits(*, vote: Vote, user: User) -> bool:
+    """It was not shown since she cast the ballot."""
+    return Ballot.objects.filter(vote=vote, voter__user=user, receipt_shown=False).exists()
+
+
 def show_receipt(*, vote: Vote, user: User) -> int | None:
     """Once after each cast; None when it was shown, or when the link is gone."""
     with transaction.atomic():

@@ -13,7 +13,9 @@ from inference.fit.prospects import CONTEXTS, active_bytes, prospects
 from inference.models import CatalogModel, Slot
 from inference.names.changes import CAPABILITIES
 from members.models import Candidate, Proposal, Vote
+from members.models.votes import KEEP
 from members.voting import licences
+from members.voting.refusals import Refused
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -160,6 +162,21 @@ def of_proposal(proposal: Proposal) -> Card:
         facts=proposal.facts,
         look=_look(proposal.facts, proposal.slot, current=False),
         proposal=proposal,
+    )
+
+
+def of_current(slot: Slot) -> Card:
+    """What runs now, to stand beside a proposal."""
+    if (model := slot.model) is None:
+        raise Refused("nothing_runs")
+    facts = of_model(model)
+    return Card(
+        code=KEEP,
+        title=model.title or model.name,
+        repo=model.repo,
+        is_current=True,
+        facts=facts,
+        look=_look(facts, slot, current=True),
     )
 
 

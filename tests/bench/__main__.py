@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench import affinity, approval, chat, pages, pool, size, storm, swaps
+from tests.bench import affinity, approval, chat, pages, pool, size, storm, swaps, tally
 from tests.bench.report import Line, Report, machine
 from tests.bench.setting import Setting, own_stack
 from tests.stack import ROOT, Stack
 
 # An engine that answers at once: what is left of a chat call is edge and gateway.
 ENGINE = {"SIM_TTFT_MS": "0", "SIM_TOKENS_PER_SECOND": "1e6"}
-PARTS = ("approval", "storm", "chat", "size", "pages", "pool", "affinity", "swaps")
-ALONE = {"pages", "pool", "affinity", "swaps"}  # need no whole stack
+PARTS = ("approval", "storm", "chat", "size", "pages", "pool", "affinity", "swaps", "tally")
+ALONE = {"pages", "pool", "affinity", "swaps", "tally"}  # need no whole stack
 Measured = tuple[list[Line], dict[str, Any]]
 
 
@@ -40,6 +40,8 @@ def main() -> int:
         _step(report, "leastconn and affinity", affinity.measure)
     if "swaps" in options.only:
         _step(report, "swaps", lambda: swaps.measure(options.state_dir / "swaps"))
+    if "tally" in options.only:
+        _step(report, "votes", lambda: tally.measure(options.state_dir))
     print(f"\n{report.table()}\n")
     if options.json:
         report.save(options.json)

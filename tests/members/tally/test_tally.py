@@ -273,7 +273,7 @@ def test_the_digest_is_what_the_page_says() -> None:
     "rankings", [[[["a"], ["a"]]], [[["a", "a"]]], [[["z"]]]], ids=["twice", "equal", "unknown"]
 )
 def test_what_is_no_ranking_is_refused(rankings: list[Ranking]) -> None:
-    with pytest.raises(ValueError, match=r"named twice|no option"):
+    with pytest.raises(ValueError, match="names an option twice"):
         count(["a", "b"], rankings)
 
 
