@@ -114,7 +114,7 @@ def vllm() -> Contender:
         hf_home=VLLM_MODELS,
         flags=(*small, "--kv-cache-memory-bytes", "64M"),
         short_of_memory=("--max-model-len", str(CONTEXT), "--kv-cache-memory-bytes", "1M"),
-        start_seconds=120,
+        start_seconds=240,
     )
 
 
