@@ -56,12 +56,14 @@ class Server:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """`head`: the first lines of the state. `queued`: requests waiting for a place, by slot."""
+    """`head`: the first lines of the state. `queued`: requests waiting for a place, by slot.
+    `errors`: answers with 5xx since the worker started, by slot, HAProxy's own among them."""
 
     worker: Worker
     head: tuple[str, ...]
     servers: Mapping[Key, Server]
     queued: Mapping[str, int]
+    errors: Mapping[str, int]
 
 
 def read_snapshot(answer: str, slots: Collection[str]) -> Snapshot:
@@ -85,6 +87,7 @@ def read_snapshot(answer: str, slots: Collection[str]) -> Snapshot:
         head=("1", names),
         servers=servers,
         queued=_queued(lines, statistics, slots),
+        errors={slot: int(statistics[slot, "BACKEND"]["hrsp_5xx"] or 0) for slot in slots},
     )
 
 

@@ -1,0 +1,95 @@
+"""Samples as they would have been taken, and an engine whose counters a test turns."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from inference.models import Replica, Slot, SlotSample
+from tests.fakes.raw_http import Connection, RawServer, Request
+from tests.inference.staff import rows
+
+LABELS = 'engine="0",model_name="nan"'
+BOUNDS = (0.1, 0.5, 1.0, 5.0)
+
+
+@dataclass
+class Counting:
+    """An engine's /metrics, with vLLM's names."""
+
+    running: int = 0
+    waiting: int = 0
+    kv_usage: float = 0.0
+    generated: float = 0
+    first_tokens: list[float] = field(default_factory=list)
+    drafted: float | None = None
+    accepted: float = 0
+    away: bool = False
+
+    def answer(self, request: Request, connection: Connection) -> None:
+        known = request.target == "/metrics" and not self.away
+        connection.answer(200 if known else 500, self.text().encode())
+
+    def text(self) -> str:
+        ttft = "vllm:time_to_first_token_seconds"
+        lines = [
+            f"vllm:num_requests_running{{{LABELS}}} {self.running}",
+            f"vllm:num_requests_waiting{{{LABELS}}} {self.waiting}",
+            f"vllm:kv_cache_usage_perc{{{LABELS}}} {self.kv_usage}",
+            f"vllm:generation_tokens_total{{{LABELS}}} {self.generated}",
+            f"# TYPE {ttft} histogram",
+        ]
+        for bound in (*BOUNDS, float("inf")):
+            count = sum(seconds <= bound for seconds in self.first_tokens)
+            name = "+Inf" if bound == float("inf") else bound
+            lines.append(f'{ttft}_bucket{{{LABELS},le="{name}"}} {count}')
+        lines.append(f"{ttft}_count{{{LABELS}}} {len(self.first_tokens)}")
+        lines.append(f"{ttft}_sum{{{LABELS}}} {sum(self.first_tokens)}")
+        if self.drafted is not None:
+            lines.append(f"vllm:spec_decode_num_draft_tokens_total{{{LABELS}}} {self.drafted}")
+            lines.append(f"vllm:spec_decode_num_accepted_tokens_total{{{LABELS}}} {self.accepted}")
+        return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting()
+
+
+@pytest.fixture
+def listening(counting: Counting) -> Iterator[int]:
+    """Its port."""
+    with RawServer(counting.answer) as server:
+        yield server.port
+
+
+@pytest.fixture
+def replica(db: None) -> Replica:
+    return rows.small_fleet(1)[1][0]
+
+
+@pytest.fixture
+def slot(replica: Replica) -> Slot:
+    return replica.slot
+
+
+def stood(slot: Slot, states: str, *, until: datetime | None = None, every: int = 30) -> datetime:
+    """One sample for each letter, the last one `until`: u(p), d(own), r(otating), or a gap (-).
+
+    Returns the time of the last one.
+    """
+    until = until or timezone.now()
+    for back, state in enumerate(reversed(states)):
+        if state != "-":
+            SlotSample.objects.create(
+                slot=slot,
+                at=until - timedelta(seconds=every * back),
+                seconds=every,
+                up=state == "u",
+                wanted=1,
+                down_seconds=every * (state != "u"),
+                rotation_seconds=every * (state == "r"),
+            )
+    return until
