@@ -214,6 +214,7 @@ def _forget_person(user: User) -> None:
     """Everything personal goes now; a row without a name stays as the owner of keys in removal."""
     user.applications.all().delete()
     user.mails.all().delete()
+    _forget_voting(user)
     for hers in (SocialAccount, Authenticator, EmailAddress):
         hers.objects.filter(user=user).delete()
     user.membership_events.update(reason="")
@@ -223,6 +224,14 @@ def _forget_person(user: User) -> None:
     user.last_login = None
     user.set_unusable_password()
     user.save()
+
+
+def _forget_voting(user: User) -> None:
+    """A ballot of hers in an open vote counts on without her: her place on the roll is nameless."""
+    user.seconds.all().delete()
+    user.recall_signatures.all().delete()
+    user.proposals.update(proposer=None)
+    user.roll_entries.update(user=None)
 
 
 def erase_left() -> int:

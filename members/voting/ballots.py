@@ -27,7 +27,6 @@ CAST = """
 WITH vote AS (
   SELECT id FROM members_vote
   WHERE id = %(vote)s AND state = 'open' AND clock_timestamp() < closes_at
-  FOR SHARE
 ), voter AS (
   SELECT roll.id FROM members_rollentry roll
   JOIN vote ON roll.vote_id = vote.id
@@ -40,8 +39,9 @@ SELECT voter.id, %(vote)s, %(ranking)s, %(receipt)s, false FROM voter
 ON CONFLICT (voter_id) DO UPDATE SET ranking = EXCLUDED.ranking, receipt_shown = false
 RETURNING ranking, (xmax::text <> '0')
 """
-"""The row of the vote stays locked against its close until the ballot is committed. The receipt of
-a first ballot stands: whichever of two posts is the later, the words she wrote down are right."""
+"""Holds the table of ballots until it is committed, and the close holds it whole: this waits for
+that, or that for this. The receipt of a first ballot stands: whichever of two posts is the later,
+the words she wrote down are right."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ LOCK = """
 SET LOCAL lock_timeout = '5s';
 LOCK TABLE members_ballot IN ACCESS EXCLUSIVE MODE
 """
-"""Before the row of the vote: who casts holds this table while it waits for that row."""
+"""Waits for every ballot under way; who comes later waits, and then finds the vote closed."""
 
 PUBLISH = """
 INSERT INTO members_publishedballot (id, vote_id, receipt, ranking)

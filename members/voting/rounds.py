@@ -15,6 +15,7 @@ from members.models import Candidate, Extension, Membership, RollEntry, User, Vo
 from members.models.votes import KEEP
 from members.voting import compare
 from members.voting.clock import Moment, moment
+from members.voting.proposals import catalogued
 from members.voting.refusals import Refused
 from members.voting.shortlist import preparing
 
@@ -22,6 +23,10 @@ log = structlog.get_logger(__name__)
 
 QUORUM_PERCENT = 30
 RECALL_LASTS = timedelta(days=7)
+SAID = timedelta(minutes=1)
+"""So long the log repeats that a vote can't open; it is tried at every beat until it can."""
+TAKEN = ("propose", "proposals", "recall", "add")
+"""Words of addresses of the pages."""
 
 
 # -- Preparing ----------------------------------------------------------------------------------
@@ -38,7 +43,7 @@ def prepare(
     """A round with the current model on its ballot. Raises also django's ValidationError."""
     if slot.model is None:
         raise Refused("nothing_runs")
-    if Vote.objects.filter(slug__iexact=slug).exists():
+    if slug.lower() in TAKEN or Vote.objects.filter(slug__iexact=slug).exists():
         raise Refused("slug_taken")
     vote = Vote(
         slot=slot,
@@ -161,9 +166,10 @@ def _freeze_options(vote: Vote) -> None:
     """The current model as it is now, and for each option what voters will be told."""
     vote.candidates.filter(code=KEEP).update(**_of_model(vote.slot))
     for candidate in vote.candidates.select_related("proposal", "model"):
+        candidate.model = candidate.model or catalogued(candidate.repo)
         candidate.facts = compare.facts_of(candidate)
         candidate.outlook = compare.look(candidate, vote.slot).to_json()
-        candidate.save(update_fields=["facts", "outlook"])
+        candidate.save(update_fields=["model", "facts", "outlook"])
 
 
 def _active_members() -> Any:
@@ -191,7 +197,8 @@ def open_due() -> int:
             open_vote(vote=vote, actor=vote.opened_by, closes_at=_full_length(vote))
             opened += 1
         except Refused as refusal:
-            log.warning("vote_not_opened", vote=vote.slug, code=refusal.code)
+            if vote.opens_at and moment() - vote.opens_at < SAID:
+                log.warning("vote_not_opened", vote=vote.slug, code=refusal.code)
     return opened
 
 

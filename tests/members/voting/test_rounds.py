@@ -346,3 +346,22 @@ def test_the_command(
     assert "Quorum: 2 ballots were needed; missed" in capsys.readouterr().out
     with pytest.raises(CommandError, match="There is no vote x"):
         call_command("votes", "close", "x")
+
+
+@pytest.mark.parametrize("slug", ["propose", "Proposals", "recall", "add"])
+def test_words_of_addresses_are_no_names(slot: Slot, admin: User, slug: str) -> None:
+    assert code(rounds.prepare, slot=slot, slug=slug, actor=admin) == "slug_taken"
+
+
+def test_who_leaves_is_nowhere_in_the_rows_of_votes(vote: Vote, voters: list[User]) -> None:
+    """Her proposals stay without her; her ballot counts on."""
+    from members.voting import proposals
+
+    other = proposals.propose(user=voters[1], slot=vote.slot, repo="acme/gamma", reason="x")
+    proposals.second(proposal=other, user=voters[0])
+    ballots.cast(vote=vote, user=voters[0], ranking=[[A]])
+    membership.leave(user=voters[0])
+    user = User.objects.get(pk=voters[0].pk)
+    assert [user.proposals.count(), user.seconds.count(), user.roll_entries.count()] == [0, 0, 0]
+    assert Proposal.objects.filter(proposer=None).count() == 2
+    assert vote.roll.count() == 4

@@ -1,0 +1,45 @@
+"""The rounds of the functions' tests, seen through pages."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from members.models import User
+from tests.members.voting.conftest import (  # noqa: F401
+    over,
+    prepared,
+    replica,
+    running,
+    slot,
+    vote,
+    voters,
+)
+from tests.people import signed_in
+
+
+@pytest.fixture
+def ana(voters: list[User]) -> Client:  # noqa: F811
+    return signed_in(voters[0])
+
+
+@pytest.fixture
+def bea(voters: list[User]) -> Client:  # noqa: F811
+    return signed_in(voters[1])
+
+
+@pytest.fixture
+def alma(admin: User) -> Client:
+    return signed_in(admin)
+
+
+@pytest.fixture
+def bruno(other_admin: User) -> Client:
+    return signed_in(other_admin)
+
+
+def text(page: object) -> str:
+    """What a person reads, in one line."""
+    body = page.content.decode()  # type: ignore[attr-defined]
+    found = re.search("<main.*</main>", body, re.DOTALL)
+    return " ".join(re.sub("<[^>]+>", " ", found[0] if found else body).split())
