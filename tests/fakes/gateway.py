@@ -20,6 +20,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.fakes.gateway_models import FakeModels
+from tests.fakes.gateway_usage import FakeUsage
 
 MASTER_KEY = "sk-master-of-the-fake-gateway-0123456789"
 
@@ -52,7 +53,7 @@ class FakeGateway:
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
     models: FakeModels = field(default_factory=FakeModels)
     calls: list[Call] = field(default_factory=list)
-    used: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    usage: FakeUsage = field(default_factory=FakeUsage)
     peaks: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -178,10 +179,7 @@ class FakeGateway:
         }
 
     def activity(self, query: dict[str, str]) -> tuple[int, Any]:
-        tokens = self.used.get(query["start_date"], set())
-        entries = {token: {"metrics": {"api_requests": 1}} for token in tokens}
-        days = [{"date": query["start_date"], "breakdown": {"api_keys": entries}}]
-        return 200, {"results": days if tokens else [], "metadata": {"total_pages": 1}}
+        return 200, self.usage.answer(query)
 
     def _note_peak(self, owner: str) -> None:
         """The most that this owner's working keys together were ever granted."""

@@ -125,7 +125,7 @@ def test_a_blocked_key_that_was_unblocked_is_blocked_again(
 def test_the_day_of_the_last_use(member: User, make_key: Maker, fake: FakeGateway) -> None:
     key = make_key(member)
     today = datetime.now(UTC).date()
-    fake.used[today.isoformat()].add(key.token)
+    fake.usage.count(today, key.token)
     reconcile()
     assert Key.objects.get().last_used_on == today
 
