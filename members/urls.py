@@ -1,6 +1,17 @@
 from django.urls import path
 
-from members.views import accounts, people, staff_members, staff_waitlist
+from members.views import (
+    accounts,
+    ballots,
+    people,
+    results,
+    staff_members,
+    staff_proposals,
+    staff_ratify,
+    staff_votes,
+    staff_waitlist,
+    voting,
+)
 
 urlpatterns = [
     path("", people.home, name="home"),
@@ -26,4 +37,27 @@ urlpatterns = [
         "staff/members/<int:pk>/reinstate/", staff_members.reinstate, name="staff_member_reinstate"
     ),
     path("staff/members/<int:pk>/limits/", staff_members.limits, name="staff_member_limits"),
+    path("vote/", voting.index, name="vote_index"),
+    path("vote/propose/", voting.propose, name="vote_propose"),
+    path("vote/proposals/<int:pk>/", voting.proposal, name="vote_proposal"),
+    path("vote/proposals/<int:pk>/second/", voting.second, name="vote_second"),
+    path("vote/proposals/<int:pk>/withdraw/", voting.withdraw, name="vote_withdraw"),
+    path("vote/recall/<int:pk>/", voting.sign_recall, name="vote_recall"),
+    path("vote/<slug:slug>/", ballots.ballot, name="vote_ballot"),
+    path("vote/<slug:slug>/receipt/", ballots.receipt, name="vote_receipt"),
+    path("vote/<slug:slug>/receipt/mail/", ballots.mail_receipt, name="vote_receipt_mail"),
+    path("vote/<slug:slug>/result/", results.result, name="vote_result"),
+    path("vote/<slug:slug>/check/", results.check, name="vote_check"),
+    path("vote/<slug:slug>/ballots.csv", results.csv, name="vote_csv"),
+    path("vote/<slug:slug>/ballots.json", results.json, name="vote_json"),
+    path("staff/votes/", staff_votes.index, name="staff_votes"),
+    path("staff/votes/<slug:slug>/", staff_votes.detail, name="staff_vote"),
+    path("staff/votes/<slug:slug>/ratify/", staff_ratify.ratify, name="staff_vote_ratify"),
+    path("staff/votes/<slug:slug>/model/", staff_ratify.model, name="staff_vote_model"),
+    path("staff/votes/<slug:slug>/<slug:action>/", staff_votes.act, name="staff_vote_act"),
+    path("staff/proposals/<int:pk>/", staff_proposals.detail, name="staff_proposal"),
+    path("staff/proposals/<int:pk>/facts/", staff_proposals.type_facts, name="staff_facts"),
+    path("staff/proposals/<int:pk>/again/", staff_proposals.ask_again, name="staff_facts_again"),
+    path("staff/proposals/<int:pk>/accept/", staff_proposals.accept, name="staff_accept"),
+    path("staff/proposals/<int:pk>/decline/", staff_proposals.decline, name="staff_decline"),
 ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.utils import translation
 
 from inference.fit import estimate, figures_from_config
@@ -50,9 +51,10 @@ def prospects(
     contexts: Sequence[int] = CONTEXTS,
 ) -> list[Prospect]:
     """`context`: what the model is to be served with at most; 0: its own."""
-    rows = slot.replicas.filter(goal=Goal.SERVE).select_related("server")
+    prefetch_related_objects([slot], "replicas__server")  # once for all models asked about
+    rows = [replica for replica in slot.replicas.all() if replica.goal == Goal.SERVE]
     places: dict[tuple[str, int], list[Replica]] = {}
-    for replica in rows.order_by("server__name", "number"):
+    for replica in sorted(rows, key=lambda one: (one.server.name, one.number)):
         places.setdefault((replica.server.name, len(replica.gpus)), []).append(replica)
     asked = _Asked(config, weights_bytes, context, kv_dtype, contexts)
     return [_place(name, replicas, asked) for (name, _), replicas in places.items()]

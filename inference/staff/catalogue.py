@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -42,28 +43,41 @@ def detail(request: HttpRequest, name: str) -> HttpResponse:
 @never_cache
 @staff_required
 def add(request: HttpRequest) -> HttpResponse:
-    return _form(request, None)
+    return form_page(request, None)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @staff_required
 def edit(request: HttpRequest, name: str) -> HttpResponse:
-    return _form(request, get_object_or_404(CatalogModel, name=name))
+    return form_page(request, get_object_or_404(CatalogModel, name=name))
 
 
-def _form(request: HttpRequest, model: CatalogModel | None) -> HttpResponse:
-    """Refused, it comes back as it was typed. `read` fills in what the pasted file says."""
+def form_page(
+    request: HttpRequest,
+    model: CatalogModel | None,
+    *,
+    initial: dict[str, Any] | None = None,
+    then: str = "",
+    back: str = "",
+    **address: Any,
+) -> HttpResponse:
+    """Refused, it comes back as it was typed. `read` fills in what the pasted file says.
+
+    `then` and `back`, names of addresses: where to go on once saved, and where to without it.
+    """
+    leave = reverse(back, kwargs=address) if back else ""
     if request.POST.get("action") == "read":
-        return _show(request, ModelForm(_with_config(request), instance=model), model, read=True)
-    form = ModelForm(request.POST or None, instance=model)
+        form = ModelForm(_with_config(request), instance=model)
+        return _show(request, form, model, back=leave, read=True)
+    form = ModelForm(request.POST or None, instance=model, initial=initial)
     if request.method != "POST":
-        return _show(request, form, model)
+        return _show(request, form, model, back=leave)
     if not form.is_valid():
-        return _show(request, form, model, status=422)
+        return _show(request, form, model, back=leave, status=422)
     saved = form.save()
     messages.success(request, _("Saved. An engine that runs gets it when it is next started."))
-    return redirect("staff_model", saved.name)
+    return redirect(then, **address) if then else redirect("staff_model", saved.name)
 
 
 def _with_config(request: HttpRequest) -> Any:
@@ -86,12 +100,13 @@ def _show(
     form: ModelForm,
     model: CatalogModel | None,
     *,
+    back: str = "",
     read: bool = False,
     status: int = 200,
 ) -> HttpResponse:
     if read:  # not asked to be saved yet: what is still missing is no fault
         form.errors.clear()
-    context = {"form": form, "model": model, "flags": FLAGS, "variables": VARIABLES}
+    context = {"form": form, "model": model, "flags": FLAGS, "variables": VARIABLES, "back": back}
     return render(request, "staff/fleet/model_form.html", context, status=status)
 
 

@@ -1,0 +1,141 @@
+"""The ballot: what the options mean, her ranking, and the receipt.
+
+Her ranking and the receipt stand in `no-store` answers only: never in a session, a message, an
+address or a log line.
+"""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import translation
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from members.models import User, Vote
+from members.views.community import may_read, person, round_of
+from members.voting import ballots, compare, receipts, rounds
+from members.voting.refusals import Refused
+
+LONGEST_RANK = 9
+NOT_NOW = ("over", "not_open")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@login_required
+def ballot(request: HttpRequest, slug: str) -> HttpResponse:
+    vote, user = round_of(slug), person(request)
+    if request.method == "POST":
+        return _cast(request, vote, user)
+    if not may_read(user):
+        return _refused(request, vote, user)
+    if vote.is_over:
+        return redirect("vote_result", slug)
+    if vote.state == Vote.State.CANCELLED or not (vote.is_open or vote.opens_at):
+        raise Http404
+    return _page(request, vote, user)
+
+
+def _refused(request: HttpRequest, vote: Vote, user: User) -> HttpResponse:
+    """Who is no member is told why, and nothing of the ballot."""
+    standing = ballots.standing(vote=vote, user=user)
+    context = {"vote": vote, "why": standing.words}
+    return render(request, "vote/refused.html", context, status=403)
+
+
+def _cast(request: HttpRequest, vote: Vote, user: User) -> HttpResponse:
+    typed = {
+        code: request.POST.get(f"rank:{code}", "").strip()[:LONGEST_RANK] for code in vote.codes
+    }
+    try:
+        ballots.cast(vote=vote, user=user, ranking=ballots.from_ranks(typed))
+    except Refused as refusal:
+        if not may_read(user):
+            return _refused(request, vote, user)
+        who = ballots.standing(vote=vote, user=user).code
+        status = 409 if refusal.code in NOT_NOW else 403 if who == refusal.code else 422
+        return _page(request, vote, user, typed=typed, refusal=refusal, status=status)
+    return redirect("vote_receipt", vote.slug)
+
+
+def _page(
+    request: HttpRequest,
+    vote: Vote,
+    user: User,
+    *,
+    typed: dict[str, str] | None = None,
+    refusal: Refused | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    cards = compare.cards(vote)
+    current = next(card for card in cards if card.is_current)
+    stored = ballots.mine(vote=vote, user=user)
+    ranks = typed if typed is not None else _ranks(stored)
+    context = {
+        "vote": vote,
+        "current": current,
+        "others": [card for card in cards if not card.is_current],
+        "rows": [(card, ranks.get(card.code, "")) for card in cards],
+        "places": [str(number) for number in range(1, len(cards) + 1)],
+        "stored": stored,
+        "titles": {card.code: card for card in cards},
+        "standing": ballots.standing(vote=vote, user=user),
+        "taking": rounds.taking_ballots(vote),
+        "extensions": vote.extensions.select_related("asked_by", "confirmed_by"),
+        "refusal": refusal,
+    }
+    return render(request, "vote/ballot.html", context, status=status)
+
+
+def _ranks(ranking: Any) -> dict[str, str]:
+    groups = enumerate(ranking or [], start=1)
+    return {code: str(place) for place, group in groups for code in group}
+
+
+# -- The receipt --------------------------------------------------------------------------------
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@login_required
+def receipt(request: HttpRequest, slug: str) -> HttpResponse:
+    """GET: what is stored. POST: the four words, once after each cast; reloading finds none."""
+    vote, user = round_of(slug), person(request)
+    if request.method != "POST":
+        return _receipt_page(request, vote, user)
+    number = ballots.show_receipt(vote=vote, user=user)
+    if number is None:
+        return _receipt_page(request, vote, user, gone=True)
+    language = translation.get_language() or "es"
+    return _receipt_page(request, vote, user, words=receipts.words(number, language))
+
+
+@require_POST
+@never_cache
+@login_required
+def mail_receipt(request: HttpRequest, slug: str) -> HttpResponse:
+    vote, user = round_of(slug), person(request)
+    try:
+        ballots.mail_receipt(vote=vote, user=user)
+    except Refused:
+        return redirect("vote_ballot", slug)
+    return _receipt_page(request, vote, user, mailed=True)
+
+
+def _receipt_page(request: HttpRequest, vote: Vote, user: User, **more: Any) -> HttpResponse:
+    """Without a ballot that is hers there is nothing to show: never cast, or not hers any more."""
+    stored = ballots.mine(vote=vote, user=user)
+    if stored is None:
+        return redirect("vote_ballot", vote.slug)
+    titles = {one.code: one.title for one in vote.candidates.all()}
+    ranked = {code for group in stored for code in group}
+    context = {
+        "vote": vote,
+        "stored": stored,
+        "unranked": [title for code, title in titles.items() if code not in ranked],
+        "titles": titles,
+        "taking": rounds.taking_ballots(vote),
+        "waits": ballots.receipt_waits(vote=vote, user=user),
+        **more,
+    }
+    return render(request, "vote/receipt.html", context)

@@ -1,0 +1,115 @@
+"""After the close: the result, all ballots as files, and a count in the reader's own browser."""
+
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from members.models import Vote
+from members.views.community import may_read, round_of
+from members.voting import ratify, receipts, results
+
+LONGEST_RECEIPT = 200
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def result(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """POST looks for a receipt: its words are in no address, and in no log."""
+    vote = round_of(slug)
+    access = results.access(vote=vote, user=request.user)
+    if access == "nothing":
+        return _nothing(request, vote)
+    context = {**_shown(vote), "all": access == "all"}
+    if request.method == "POST" and access == "all":
+        context |= _found(vote, request.POST.get("receipt", "")[:LONGEST_RECEIPT])
+    return render(request, "vote/result.html", context)
+
+
+def _nothing(request: HttpRequest, vote: Vote) -> HttpResponseBase:
+    """The same for a round that is open and one whose result is not for her."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    if may_read(request.user):
+        return redirect("vote_ballot", vote.slug)
+    return render(request, "members/not_a_member.html", status=403)
+
+
+def _shown(vote: Vote) -> dict[str, Any]:
+    found, named = results.result(vote), results.titles(vote)
+    options = [(code, named[code]) for code in found.options]
+    return {
+        "vote": vote,
+        "result": found,
+        "titles": named,
+        "winner": named[found.winner],
+        "verdict": results.verdict(vote),
+        "pairs": results.pairs(vote),
+        "options": options,
+        "pairwise": _table(options, found.pairwise),
+        "paths": _table(options, found.paths),
+        "levels": [
+            [(named[code], found.first[found.options.index(code)]) for code in level]
+            for level in found.levels
+        ],
+        "announcement": ratify.announcement(vote) if vote.swap_id else "",
+    }
+
+
+def _table(options: list[tuple[str, str]], matrix: list[list[int]]) -> list[Any]:
+    """Rows of a table: number, title, cells; None on the diagonal. Options have long names, so
+    columns carry their numbers."""
+    return [
+        (i, title, [None if i == j else n for j, n in enumerate(matrix[i - 1], start=1)])
+        for i, (_code, title) in enumerate(options, start=1)
+    ]
+
+
+def _found(vote: Vote, text: str) -> dict[str, Any]:
+    ballot = receipts.find(vote=vote, text=text)
+    return {"asked": True, "ballot": ballot.ranking if ballot else None}
+
+
+# -- Counting it again --------------------------------------------------------------------------
+@require_safe
+@never_cache
+def check(request: HttpRequest, slug: str) -> HttpResponseBase:
+    vote = round_of(slug)
+    if results.access(vote=vote, user=request.user) != "all":
+        return _elsewhere(request, vote)
+    return render(request, "vote/check.html", _shown(vote))
+
+
+def _elsewhere(request: HttpRequest, vote: Vote) -> HttpResponseBase:
+    """Ballots are for members only, also of rounds whose result is public."""
+    if results.access(vote=vote, user=request.user) == "result":
+        return redirect("vote_result", vote.slug)
+    return _nothing(request, vote)
+
+
+@require_safe
+@never_cache
+def csv(request: HttpRequest, slug: str) -> HttpResponseBase:
+    vote = round_of(slug)
+    if results.access(vote=vote, user=request.user) != "all":
+        return _elsewhere(request, vote)
+    response = StreamingHttpResponse(results.as_csv(vote), content_type="text/csv; charset=utf-8")
+    return _as_file(response, vote, "csv")
+
+
+@require_safe
+@never_cache
+def json(request: HttpRequest, slug: str) -> HttpResponseBase:
+    vote = round_of(slug)
+    if results.access(vote=vote, user=request.user) != "all":
+        return _elsewhere(request, vote)
+    return _as_file(JsonResponse(results.as_json(vote)), vote, "json")
+
+
+def _as_file(response: HttpResponseBase, vote: Vote, kind: str) -> HttpResponseBase:
+    response["Content-Disposition"] = f'attachment; filename="nan-{vote.slug}-ballots.{kind}"'
+    return response

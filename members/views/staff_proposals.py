@@ -1,0 +1,98 @@
+"""Proposals as admins vet them: the facts, on a ballot, or declined with a reason."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from members.models import Proposal, Vote
+from members.views.community import attempt, person, round_of
+from members.views.staff_votes import put_on
+from members.vote_forms import DeclineForm, FactsForm
+from members.voting import compare, facts, shortlist
+from nan.access import staff_required
+
+
+def _proposal(pk: int) -> Proposal:
+    return get_object_or_404(Proposal.objects.select_related("slot__model", "proposer"), pk=pk)
+
+
+@require_safe
+@never_cache
+@staff_required
+def detail(request: HttpRequest, pk: int) -> HttpResponse:
+    return _page(request, _proposal(pk))
+
+
+def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpResponse:
+    served = proposal.slot.model is not None
+    context = {
+        "proposal": proposal,
+        "card": compare.of_proposal(proposal),
+        "current": compare.of_current(proposal.slot) if served else None,
+        "problem": facts.words(proposal.facts_error) if proposal.facts_error else "",
+        "seconds": proposal.seconds.count(),
+        "facts_form": FactsForm.of(proposal.facts),
+        "decline_form": DeclineForm(auto_id="decline_%s"),
+        "rounds": Vote.objects.filter(slot=proposal.slot_id, state=Vote.State.PREPARING),
+        **forms,
+    }
+    status = 422 if any(form.errors for form in forms.values()) else 200
+    return render(request, "staff/votes/proposal.html", context, status=status)
+
+
+@require_POST
+@never_cache
+@staff_required
+def type_facts(request: HttpRequest, pk: int) -> HttpResponse:
+    proposal, form = _proposal(pk), FactsForm(request.POST)
+    if not form.is_valid():
+        return _page(request, proposal, facts_form=form)
+    values = form.changed(proposal.looked_up)
+    attempt(
+        request,
+        lambda: facts.type_in(proposal=proposal, actor=person(request), **values),
+        _("Saved. What you typed stands over what was looked up."),
+    )
+    return redirect("staff_proposal", pk)
+
+
+@require_POST
+@never_cache
+@staff_required
+def ask_again(request: HttpRequest, pk: int) -> HttpResponse:
+    facts.ask_again(proposal=_proposal(pk), actor=person(request))
+    messages.success(request, _("The hub is asked again within a minute."))
+    return redirect("staff_proposal", pk)
+
+
+@require_POST
+@never_cache
+@staff_required
+def accept(request: HttpRequest, pk: int) -> HttpResponse:
+    vote = round_of(request.POST.get("vote", ""))
+    put_on(request, _proposal(pk), vote)
+    return redirect("staff_vote", vote.slug)
+
+
+@require_POST
+@never_cache
+@staff_required
+def decline(request: HttpRequest, pk: int) -> HttpResponse:
+    proposal, form = _proposal(pk), DeclineForm(request.POST, auto_id="decline_%s")
+    if not form.is_valid():
+        return _page(request, proposal, decline_form=form)
+    reason = form.cleaned_data["reason"]
+    actor = person(request)
+    if proposal.state == Proposal.State.DECLINED and proposal.decided_by_id == actor.pk:
+        return redirect("staff_votes")  # her own second click
+    attempt(
+        request,
+        lambda: shortlist.decline(proposal=proposal, actor=actor, reason=reason),
+        _("Declined. The member who proposed it gets your reason."),
+    )
+    return redirect("staff_votes")

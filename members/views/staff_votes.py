@@ -1,0 +1,215 @@
+"""Rounds as admins run them: prepare, set, open, extend. The clock closes; nobody else does."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from members.models import Proposal, Vote
+from members.views.community import attempt, person, round_of
+from members.vote_forms import ExtendForm, OpenForm, PrepareForm, RulesForm, ScheduleForm
+from members.voting import compare, ratify, results, rounds, shortlist
+from members.voting.refusals import Refused
+from nan.access import staff_required
+from nan.unreadable import number
+
+PAST = 40
+DECIDED = 20
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@staff_required
+def index(request: HttpRequest) -> HttpResponse:
+    """All rounds and open proposals; POST prepares a round."""
+    form = PrepareForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            vote = rounds.prepare(actor=person(request), **form.cleaned_data)
+        except Refused as refusal:
+            mine = Vote.objects.filter(
+                slug=form.cleaned_data["slug"], created_by=person(request), state="preparing"
+            ).first()
+            if mine:  # her own second click
+                return redirect("staff_vote", mine.slug)
+            form.add_error("slug" if refusal.code == "slug_taken" else None, str(refusal))
+        except ValidationError as problem:
+            form.add_error(None, problem.messages)
+        else:
+            messages.success(request, _("Prepared. Nobody can vote before it is opened."))
+            return redirect("staff_vote", vote.slug)
+    return render(request, "staff/votes/index.html", _index(form), status=_status(form))
+
+
+def _index(form: PrepareForm) -> dict[str, Any]:
+    proposals = Proposal.objects.select_related("slot", "proposer")
+    return {
+        "form": form,
+        "rounds": Vote.objects.select_related("slot")[:PAST],
+        "open": proposals.filter(state=Proposal.State.OPEN).order_by("pk"),
+        "decided": proposals.exclude(state__in=Proposal.OPEN).order_by("-decided_at", "-pk")[
+            :DECIDED
+        ],
+    }
+
+
+def _status(*forms: Form) -> int:
+    return 422 if any(form.errors for form in forms) else 200
+
+
+# -- One round ----------------------------------------------------------------------------------
+@require_safe
+@never_cache
+@staff_required
+def detail(request: HttpRequest, slug: str) -> HttpResponse:
+    return page(request, round_of(slug))
+
+
+def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
+    """`forms`: those that were refused, as they were typed."""
+    over = vote.is_over
+    set_now = {"quorum_percent": vote.quorum_percent, "public_result": vote.public_result}
+    dates = {"opens_at": vote.opens_at, "closes_at": vote.closes_at}
+    preparing = vote.state == Vote.State.PREPARING
+    context = {
+        "vote": vote,
+        "preparing": preparing,
+        "cards": compare.cards(vote),
+        "candidates": vote.candidates.order_by("position"),
+        "missing": rounds.missing(vote) if preparing else [],
+        "proposals": vote.slot.proposals.filter(state=Proposal.State.OPEN) if preparing else [],
+        "rules_form": RulesForm(initial=set_now),
+        "schedule_form": ScheduleForm(initial=dates),
+        "open_form": OpenForm(initial=dates, auto_id="open_%s"),
+        "extend_form": ExtendForm(),
+        "extensions": vote.extensions.select_related("asked_by", "confirmed_by"),
+        "taking": rounds.taking_ballots(vote),
+        "verdict": results.verdict(vote) if over else "",
+        "result": results.result(vote) if over else None,
+        "choice": ratify.choice(vote) if over else None,
+        **forms,
+    }
+    shown = [one for one in forms.values() if isinstance(one, Form)]
+    return render(request, "staff/votes/vote.html", context, status=_status(*shown))
+
+
+# -- What one can do with it ----------------------------------------------------------------------
+@require_POST
+@never_cache
+@staff_required
+def act(request: HttpRequest, slug: str, action: str) -> HttpResponse:
+    if action not in ACTIONS:
+        raise Http404
+    vote = round_of(slug)
+    return ACTIONS[action](request, vote) or redirect("staff_vote", slug)
+
+
+def _rules(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    form = RulesForm(request.POST)
+    if not form.is_valid():
+        return page(request, vote, rules_form=form)
+    actor, values = person(request), form.cleaned_data
+    attempt(request, lambda: rounds.set_rules(vote=vote, actor=actor, **values), _("Saved."))
+    return None
+
+
+def _schedule(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    form = ScheduleForm(request.POST)
+    if not form.is_valid():
+        return page(request, vote, schedule_form=form)
+    actor, values = person(request), form.cleaned_data
+    done = _("Scheduled. It opens by itself, if nothing stands in the way then.")
+    attempt(request, lambda: rounds.schedule(vote=vote, actor=actor, **values), done)
+    return None
+
+
+def _open(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    form = OpenForm(request.POST, auto_id="open_%s")
+    if not form.is_valid():
+        return page(request, vote, open_form=form)
+    if vote.is_open and vote.opened_by_id == person(request).pk:
+        return None  # her own second click
+    closes_at = form.cleaned_data["closes_at"]
+    attempt(
+        request,
+        lambda: rounds.open_vote(vote=vote, actor=person(request), closes_at=closes_at),
+        _("Open. The roll and the options are fixed, and members get their mail."),
+    )
+    return None
+
+
+def _cancel(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    if vote.state != Vote.State.CANCELLED:
+        done = _("Cancelled. Its proposals are open again.")
+        attempt(request, lambda: rounds.cancel(vote=vote, actor=person(request)), done)
+    return None
+
+
+def _take_off(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    pk = number(request.POST.get("candidate", ""))
+    candidate = vote.candidates.filter(pk=pk).first()
+    if candidate:
+        done = _("Taken off the ballot. Its proposal is open again.")
+        action = lambda: shortlist.take_off(candidate=candidate, actor=person(request))  # noqa: E731
+        attempt(request, action, done)
+    return None
+
+
+def _add(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    pk = number(request.POST.get("proposal", ""))
+    proposal = get_object_or_404(Proposal, pk=pk, slot=vote.slot_id)
+    put_on(request, proposal, vote)
+    return None
+
+
+def put_on(request: HttpRequest, proposal: Proposal, vote: Vote) -> None:
+    if vote.candidates.filter(proposal=proposal).exists():
+        return  # a second click
+    attempt(
+        request,
+        lambda: shortlist.accept(proposal=proposal, vote=vote, actor=person(request)),
+        _("On the ballot."),
+    )
+
+
+def _extend(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    form = ExtendForm(request.POST)
+    if not form.is_valid():
+        return page(request, vote, extend_form=form)
+    actor, values = person(request), form.cleaned_data
+    if vote.extensions.filter(asked_by=actor, confirmed_at=None, **values).exists():
+        return None  # her own second click
+    done = _("Asked. Another admin must confirm it before the deadline that stands.")
+    attempt(request, lambda: rounds.ask_extension(vote=vote, actor=actor, **values), done)
+    return None
+
+
+def _confirm(request: HttpRequest, vote: Vote) -> HttpResponse | None:
+    pk = number(request.POST.get("extension", ""))
+    extension = get_object_or_404(vote.extensions, pk=pk)
+    actor = person(request)
+    if extension.confirmed_by_id == actor.pk:
+        return None  # her own second click
+    done = _("Extended. Members see the new deadline and who decided it.")
+    attempt(request, lambda: rounds.confirm_extension(extension=extension, actor=actor), done)
+    return None
+
+
+Handler = Callable[[HttpRequest, Vote], HttpResponse | None]
+ACTIONS: dict[str, Handler] = {
+    "rules": _rules,
+    "schedule": _schedule,
+    "open": _open,
+    "cancel": _cancel,
+    "take-off": _take_off,
+    "add": _add,
+    "extend": _extend,
+    "confirm": _confirm,
+}

@@ -1,0 +1,200 @@
+"""Forms of votes: what members propose, and what admins set."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from inference.models import CatalogModel, Slot
+from inference.names.changes import CAPABILITIES
+from members.models.votes import SLUG
+from members.voting import rounds
+from members.voting.facts import LISTS, NUMBERS
+
+TAKEN = ("propose", "proposals", "recall")
+"""Addresses below /vote/ that are no rounds."""
+
+
+def _served() -> Any:
+    return Slot.objects.exclude(model=None).order_by("number")
+
+
+def _when(label: Any) -> forms.DateTimeField:
+    """A time that the change of clocks skips or has twice is refused by Django's field."""
+    return forms.DateTimeField(
+        label=label,
+        help_text=format_lazy(_("In the time of {zone}."), zone=settings.TIME_ZONE),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
+        error_messages={
+            "invalid": _("This is no single moment: not a date with a time, or the clocks change.")
+        },
+    )
+
+
+def _text(label: Any, *, rows: int = 3, longest: int = 1000, **more: Any) -> forms.CharField:
+    return forms.CharField(
+        label=label, max_length=longest, widget=forms.Textarea(attrs={"rows": rows}), **more
+    )
+
+
+class ProposeForm(forms.Form):
+    slot = forms.ModelChoiceField(
+        label=_("For what"), queryset=Slot.objects.none(), empty_label=None, to_field_name="name"
+    )
+    repo = forms.CharField(
+        label=_("Hugging Face repository"),
+        help_text=_("Its address, or owner/name as in Qwen/Qwen3-8B."),
+        max_length=300,
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
+    reason = _text(
+        _("Why this one?"),
+        rows=5,
+        help_text=_("What you would use it for, and what is better than now. Members read it."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        slots = list(_served())
+        self.only = slots[0] if len(slots) == 1 else None
+        if self.only:
+            del self.fields["slot"]
+        else:
+            self.fields["slot"].queryset = _served()  # type: ignore[attr-defined]
+
+    @property
+    def chosen(self) -> Slot:
+        found: Slot = self.only or self.cleaned_data["slot"]
+        return found
+
+
+# -- Admins -------------------------------------------------------------------------------------
+class RulesForm(forms.Form):
+    quorum_percent = forms.IntegerField(
+        label=_("Quorum (percent of the roll)"),
+        min_value=1,
+        max_value=100,
+        initial=rounds.QUORUM_PERCENT,
+    )
+    public_result = forms.BooleanField(
+        label=_("Show the result to everybody: how many voted and who won, never ballots"),
+        required=False,
+    )
+
+
+class PrepareForm(RulesForm):
+    slot = forms.ModelChoiceField(
+        label=_("For what"), queryset=Slot.objects.none(), empty_label=None, to_field_name="name"
+    )
+    slug = forms.CharField(
+        label=_("Name"),
+        help_text=_("As in 2026-Q4. It is part of the address and can't be changed."),
+        max_length=40,
+        validators=[SLUG],
+    )
+    field_order = ("slot", "slug", "quorum_percent", "public_result")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["slot"].queryset = _served()  # type: ignore[attr-defined]
+
+    def clean_slug(self) -> str:
+        slug = str(self.cleaned_data["slug"])
+        if slug.lower() in TAKEN:
+            raise forms.ValidationError(
+                _("This word is an address of these pages. Choose another.")
+            )
+        return slug
+
+
+class ScheduleForm(forms.Form):
+    opens_at = _when(_("Opens"))
+    closes_at = _when(_("Closes"))
+
+
+class OpenForm(forms.Form):
+    closes_at = _when(_("Closes"))
+
+
+class ExtendForm(forms.Form):
+    closes_at = _when(_("New deadline"))
+    reason = forms.CharField(label=_("Reason"), max_length=300)
+
+
+class DeclineForm(forms.Form):
+    reason = _text(_("Reason"), help_text=_("Sent to the member who proposed it."))
+
+
+class FactsForm(forms.Form):
+    """Only what differs from what was looked up is kept as typed."""
+
+    parameters = forms.IntegerField(label=_("Parameters"), min_value=1, required=False)
+    active_parameters = forms.IntegerField(
+        label=_("Parameters used for each token"), min_value=1, required=False
+    )
+    context = forms.IntegerField(label=_("Context (tokens)"), min_value=1, required=False)
+    weights_bytes = forms.IntegerField(
+        label=_("Size of the weights (bytes)"), min_value=1, required=False
+    )
+    licence = forms.CharField(
+        label=_("Licence"), help_text=_("As on the hub: apache-2.0."), max_length=60, required=False
+    )
+    revision = forms.CharField(
+        label=_("Commit"), max_length=40, required=False, help_text=_("All 40 characters of it.")
+    )
+    capabilities = forms.MultipleChoiceField(
+        label=_("Capabilities"),
+        choices=tuple(CAPABILITIES.items()),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    languages = forms.CharField(
+        label=_("Languages"), help_text=_("Codes: es, en, ca."), max_length=300, required=False
+    )
+    config = forms.JSONField(
+        label=_("config.json"),
+        help_text=_("The whole file: what fits on our servers is computed from it."),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8, "class": "mono", "spellcheck": "false"}),
+    )
+
+    def clean_languages(self) -> list[str]:
+        return self.cleaned_data["languages"].replace(",", " ").split()
+
+    def changed(self, looked_up: dict[str, Any]) -> dict[str, Any]:
+        """What `facts.type_in` takes: nothing for a fact that the hub has said the same of."""
+        typed = {}
+        for name, value in self.cleaned_data.items():
+            same = (value or None) == (looked_up.get(name) or None)
+            typed[name] = None if same else value
+        return typed
+
+    @classmethod
+    def of(cls, known: dict[str, Any]) -> "FactsForm":
+        shown = {name: known.get(name) for name in (*NUMBERS, *LISTS, "licence", "revision")}
+        shown["languages"] = ", ".join(known.get("languages", []))
+        shown["config"] = known.get("config") or None
+        return cls(initial=shown)
+
+
+class RatifyForm(forms.Form):
+    model = forms.ModelChoiceField(
+        label=_("Entry of the catalogue"), queryset=CatalogModel.objects.none(), empty_label=None
+    )
+    start_at = _when(_("The rotation starts"))
+    announcement_es = _text(_("Announcement in Spanish"), rows=5, longest=2000)
+    announcement_en = _text(_("Announcement in English"), rows=5, longest=2000)
+    despite_tie = forms.BooleanField(
+        label=_("The result is a tie, and the community wants this plan all the same"),
+        required=False,
+    )
+
+    def __init__(self, *args: Any, repo: str, tie: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        entries = CatalogModel.objects.offered().filter(repo__iexact=repo).order_by("-pk")
+        self.fields["model"].queryset = entries  # type: ignore[attr-defined]
+        if not tie:
+            del self.fields["despite_tie"]
