@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 Ranking = Sequence[Sequence[str]]
 """Best first; options in one group are equal. What is not named stands below all that is."""
+WRONG = "{} names an option twice, or one that is none"
 Matrix = tuple[tuple[int, ...], ...]
 
 
@@ -70,17 +71,18 @@ def _compare(
         for group in ranking:
             if below == everything:
                 tops += group
-            here = 0
+            if len(group) == 1:  # nearly always
+                place = bits.get(group[0], 0)
+                if not below & place:
+                    raise ValueError(WRONG.format(group))
+                below ^= place
+                remarks.append(below << size | place)
+                continue
             for option in group:
-                here |= bits.get(option, 0)
-            if here.bit_count() != len(group) or here & below != here:
-                raise ValueError(f"{group} names an option twice, or one that is none")
-            below ^= here
-            above = below << size
-            while here:
-                lowest = here & -here
-                remarks.append(above | lowest)
-                here ^= lowest
+                if not below & bits.get(option, 0):
+                    raise ValueError(WRONG.format(group))
+                below ^= bits[option]
+            remarks += [below << size | bits[option] for option in group]
     first = Counter(tops)
     return _spread(remarks, size), [first[option] for option in options], ballots
 

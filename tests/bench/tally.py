@@ -38,8 +38,8 @@ def counting() -> list[Line]:
     options = [f"option-{number}" for number in range(OPTIONS)]
     rng = random.Random(4)
     ballots = [_ranking(rng, options) for _ in range(BALLOTS)]
-    ours, winners = _best_of(3, lambda: count(options, ballots).winners)
-    theirs, same = _best_of(2, lambda: _pref_voting(options, ballots))
+    ours, winners = _best_of(7, lambda: count(options, ballots).winners)
+    theirs, same = _best_of(3, lambda: _pref_voting(options, ballots))
     if winners != same:
         raise SystemExit(f"Different winners: {winners}, {same}")
     faster = theirs / ours
