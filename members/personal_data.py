@@ -8,7 +8,7 @@ from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.db.models import Model, QuerySet
 
-from inference.models import Key
+from inference.models import Key, Usage, UsageLook
 from members.models import Ballot, Decision, Proposal, User
 
 
@@ -74,6 +74,22 @@ def export(*, user: User) -> dict[str, Any]:
             "revealed_at",
             "deleted_at",
             "last_used_on",
+        ),
+        "usage": _rows(
+            Usage.objects.filter(holder_id=user.public_id).order_by("day", "pk"),
+            "day",
+            "key__hint",
+            "model",
+            "requests",
+            "prompt_tokens",
+            "cached_tokens",
+            "completion_tokens",
+            "refused_rpm",
+            "refused_parallel",
+            "failed",
+        ),
+        "usage_opened_by_admins": _rows(
+            UsageLook.objects.filter(holder_id=user.public_id).order_by("pk"), "reason", "at"
         ),
         "mails": _rows(user.mails.order_by("pk"), "kind", "to", "language", "state", "sent_at"),
         "prompts_and_answers": "never stored",

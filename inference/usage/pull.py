@@ -55,7 +55,7 @@ def pull(*, client: Gateway | None = None, counts: GatewayCounters | None = None
         if not free:
             return None
         now = timezone.now()
-        _open_days(now.astimezone(UTC).date())
+        _open_days(now)
         due = UsageDay.objects.due(now)[:DAYS_A_PASS]
         return _pull(due, client or gateway(), counts or counters())
 
@@ -70,15 +70,17 @@ def pull_again(days: Sequence[date], *, client: Gateway | None = None) -> Pulled
         return _pull(rows, client or gateway(), counters())
 
 
-def _open_days(today: date) -> None:
+def _open_days(now: datetime) -> None:
     """A row for each day since the last one; at the very first time, since the oldest key."""
+    today = now.astimezone(UTC).date()
     last = UsageDay.objects.aggregate(last=Max("day"))["last"]
     if last is None:
         first = Key.objects.aggregate(first=Min("requested_at"))["first"]
         last = (first.astimezone(UTC).date() if first else today) - timedelta(days=1)
     missing = range(1, (today - last).days + 1)
     UsageDay.objects.bulk_create(
-        [UsageDay(day=last + timedelta(days=number)) for number in missing], ignore_conflicts=True
+        [UsageDay(day=last + timedelta(days=number), due_at=now) for number in missing],
+        ignore_conflicts=True,
     )
 
 

@@ -19,6 +19,7 @@ from inference.models import Key, Usage, UsageDay, UsageLook
 from inference.usage import page
 from inference.usage.counters import GatewayCounters, counters
 from inference.usage.figures import tokens_this_week
+from members import personal_data
 from members.models import User
 from tests.inference.conftest import advance
 from tests.inference.usage.conftest import Clock
@@ -379,3 +380,28 @@ def test_tokens_of_this_week(key: Key, others_key: Key, clock: Clock) -> None:
 def test_counters_read_several_keys_in_one_trip(store: "redis.Redis", key: Key) -> None:
     found: Callable[..., object] = GatewayCounters(store).now
     assert len(found([key.token, "0" * 64])) == 2  # type: ignore[arg-type]
+
+
+def test_home_has_her_day_and_the_landing_page_the_week(
+    browser: Client, key: Key, others_key: Key, clock: Clock
+) -> None:
+    used(key, clock.today, requests=42)
+    used(others_key, clock.today, requests=9999)
+    home = text(browser.get("/"))
+    assert "<dt>requests</dt><dd>42</dd>" in home
+    assert f"sk-…{key.hint}" in home
+    assert "<dt>tokens served in seven days</dt><dd>30</dd>" in text(
+        Client().get("/?", headers={"accept-language": "en"})
+    )
+
+
+def test_without_a_key_home_is_the_page_that_makes_one(browser: Client) -> None:
+    assert browser.get("/")["Location"] == "/key/"
+
+
+def test_what_she_takes_with_her(member: User, key: Key, clock: Clock, admin: User) -> None:
+    used(key, clock.today, requests=42)
+    UsageLook.objects.create(holder_id=key.holder_id, actor=admin, reason="Asked by her.")
+    found = personal_data.export(user=member)
+    assert [row["requests"] for row in found["usage"]] == [42]
+    assert [row["reason"] for row in found["usage_opened_by_admins"]] == ["Asked by her."]
