@@ -178,6 +178,10 @@ def upstream(folder: Path) -> Iterator[str]:
         "warning",
         "--lifespan",
         "off",
+        # Longer than LiteLLM keeps an idle connection (15 s), as the pool does; else it may write
+        # to one that is just being closed.
+        "--timeout-keep-alive",
+        "30",
     ]
     with running(command, log=folder / "upstream.log", ready=lambda: _listens(port), cwd=ROOT):
         yield f"http://127.0.0.1:{port}"

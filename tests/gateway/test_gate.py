@@ -213,7 +213,8 @@ def test_half_an_emoji_is_replaced(alice: Member, models: Models) -> None:
 def test_32_mib_pass(alice: Member, models: Models) -> None:
     asked = body(ROUTES[0], models["plain"])
     asked["messages"][0]["content"] = "x" * (32 * 2**20 - 200)
-    assert post(alice, ROUTES[0], asked).status_code == 200
+    answer = post(alice, ROUTES[0], asked)
+    assert answer.status_code == 200, answer.text
 
 
 CHAT = {

@@ -51,10 +51,11 @@ def kept(own_gateway: Own, engine: str) -> tuple[dict[str, str], list[str]]:
     with Gateway(own_gateway.url, own_gateway.environ["LITELLM_MASTER_KEY"]) as gateway:
         models = Models.add(gateway, engine)
         with gateway.member() as bob:
+            used = {"prompt": prompt, "key": bob.key, "words beside it": word}
             for route in ROUTES:
                 call_in_every_way(bob, models, route, prompt)
+                used[f"affinity on {route}"] = affinity_of_last(engine)
                 call_with_words(bob, models, route, word)
-            used = {"prompt": prompt, "key": bob.key, "words beside it": word}
             used["master key"] = gateway_key(own_gateway)
             time.sleep(BATCH_SECONDS)
         models.remove()
@@ -68,6 +69,12 @@ def kept(own_gateway: Own, engine: str) -> tuple[dict[str, str], list[str]]:
 
 def gateway_key(own: Own) -> str:
     return own.environ["LITELLM_MASTER_KEY"]
+
+
+def affinity_of_last(engine: str) -> str:
+    """What the engine got with the last call: made of the key and the prompt."""
+    headers = dict(httpx.get(f"{engine}/state").json()["headers"][-1])
+    return str(headers["x-affinity"])
 
 
 def call_in_every_way(bob: Member, models: Models, route: str, prompt: str) -> None:
@@ -107,7 +114,10 @@ def call_with_words(bob: Member, models: Models, route: str, word: str) -> None:
     bob.http.get("/v1/models", headers=headers)
 
 
-@pytest.mark.parametrize("name", ["prompt", "key", "master key", "words beside it"])
+@pytest.mark.parametrize(
+    "name",
+    ["prompt", "key", "master key", "words beside it", *(f"affinity on {r}" for r in ROUTES)],
+)
 def test_nothing_secret_is_kept(kept: tuple[dict[str, str], list[str]], name: str) -> None:
     used, found = kept
     assert len(found) > 100  # the search has seen something

@@ -27,7 +27,7 @@ ROTATING = {
     "param": None,
     "code": "model_rotating",
 }
-state: dict[str, Any] = {"open": 0, "seen": [], "fields": [], "cancelled": 0}
+state: dict[str, Any] = {"open": 0, "seen": [], "fields": [], "headers": [], "cancelled": 0}
 
 
 async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -39,6 +39,8 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
     body = fields_of(await read(receive))
     state["seen"].append(scope["path"])
     state["fields"].append({"path": scope["path"], "names": sorted(body)})
+    headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
+    state["headers"].append(headers)
     async with counted(), departure(receive) as gone:
         work = asyncio.create_task(respond(scope["path"], body, send))
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -195,18 +197,40 @@ def response_events(model: str) -> list[str]:
     return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in numbered]
 
 
+def completion(model: str) -> dict[str, Any]:
+    choice = {"index": 0, "text": "".join(WORDS), "finish_reason": "stop", "logprobs": None}
+    return {
+        "id": "cmpl-1",
+        "object": "text_completion",
+        "created": 1,
+        "model": model,
+        "choices": [choice],
+        "usage": USAGE,
+    }
+
+
+def completion_events(model: str) -> list[str]:
+    base = {**completion(model), "usage": None}
+    choices = [{"index": 0, "text": word, "finish_reason": None} for word in WORDS]
+    choices.append({"index": 0, "text": "", "finish_reason": "stop"})
+    chunks = [f"data: {json.dumps({**base, 'choices': [choice]})}\n\n" for choice in choices]
+    return [*chunks, "data: [DONE]\n\n"]
+
+
 def transcription(model: str) -> dict[str, Any]:
     return {"text": "".join(WORDS)}
 
 
 ANSWERS = {
     "/v1/chat/completions": chat,
+    "/v1/completions": completion,
     "/v1/messages": message,
     "/v1/responses": response,
     "/v1/audio/transcriptions": transcription,
 }
 EVENTS = {
     "/v1/chat/completions": chat_events,
+    "/v1/completions": completion_events,
     "/v1/messages": message_events,
     "/v1/responses": response_events,
 }

@@ -2,9 +2,9 @@
 
 Pure ASGI. Reads the body once, refuses what would be more than one request, keeps only the fields
 and headers that are for the model (nan_fields.py), and writes the body anew, so that LiteLLM can
-read nothing else in it: no second key of the same name, no form in place of JSON. Then it steps
-aside: the answer is not touched, and a client's leaving reaches LiteLLM, which gives her parallel
-slot back on it.
+read nothing else in it: no second key of the same name, no form in place of JSON. It adds the one
+header that LiteLLM is to send to the engine (nan_affinity.py). Then it steps aside: the answer is
+not touched, and a client's leaving reaches LiteLLM, which gives her parallel slot back on it.
 
 Errors are in OpenAI's shape; the edge puts them into the dialect of the caller.
 """
@@ -12,12 +12,14 @@ Errors are in OpenAI's shape; the edge puts them into the dialect of the caller.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 import nan_fields
 import nan_forms
 import orjson
+from nan_affinity import HEADER, Affinity
 from nan_refusals import Refused, check
 
 Message = MutableMapping[str, Any]
@@ -41,6 +43,7 @@ ROUTES: Final = frozenset(JSON_ROUTES | FORM_ROUTES)
 class Gate:
     def __init__(self, app: App) -> None:
         self.app = app
+        self.affinity = Affinity(os.environ["LITELLM_SALT_KEY"])
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         path = scope.get("path")
@@ -57,11 +60,22 @@ class Gate:
             if path in FORM_ROUTES:
                 kind, body = await nan_forms.rewritten(scope, body, FORM_ROUTES[path])
             else:
-                kind, body = b"application/json", _rewritten(body, path, JSON_ROUTES[path])
+                kind, body = b"application/json", self._rewritten(scope, body)
         except Refused as refusal:
             await _refuse(send, refusal)
             return
         await self.app(_cleaned(scope, kind, len(body)), _Body(body, receive), send)
+
+    def _rewritten(self, scope: MutableMapping[str, Any], body: bytes) -> bytes:
+        path = scope["path"]
+        kept = _kept(body, JSON_ROUTES[path])
+        check(path, kept)
+        try:
+            if value := self.affinity.value(path, scope["headers"], kept):
+                kept["extra_headers"] = {HEADER: value}  # a client's own is in no list of fields
+            return orjson.dumps(kept)
+        except (TypeError, ValueError):  # 254 levels at most
+            raise Refused("The request body is nested too deeply.") from None
 
 
 async def _read(receive: Receive) -> bytes | None:
@@ -90,16 +104,11 @@ class _Body:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-def _rewritten(body: bytes, path: str, allowed: frozenset[str]) -> bytes:
+def _kept(body: bytes, allowed: frozenset[str]) -> dict[str, Any]:
     found = _parsed(body)
     if not isinstance(found, dict):
         raise Refused("The request body must be a JSON object.")
-    kept = {name: value for name, value in found.items() if name in allowed}
-    check(path, kept)
-    try:
-        return orjson.dumps(kept)
-    except (TypeError, ValueError):  # 254 levels at most
-        raise Refused("The request body is nested too deeply.") from None
+    return {name: value for name, value in found.items() if name in allowed}
 
 
 def _parsed(body: bytes) -> Any:
