@@ -1,6 +1,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from inference import views
+from inference.status import pages as status
 from inference.usage import staff as usage_staff
 from inference.usage import views as usage
 
@@ -19,5 +20,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("staff/usage/", usage_staff.index, name="staff_usage"),
     path("staff/usage/<uuid:owner_ref>/", usage_staff.ask, name="staff_usage_ask"),
     path("staff/usage/looks/<int:pk>/", usage_staff.look, name="staff_usage_look"),
+    path("status/", status.page, name="status"),
+    path("status.json", status.data, name="status_data"),
+    path("status.atom", status.feed, name="status_feed"),
     path("staff/", include("inference.staff.urls")),
 ]

@@ -67,7 +67,7 @@ def listening(counting: Counting) -> Iterator[int]:
 
 @pytest.fixture
 def replica(db: None) -> Replica:
-    return rows.small_fleet(1)[1][0]
+    return rows.small_fleet(1, prefix="box")[1][0]
 
 
 @pytest.fixture

@@ -1,0 +1,265 @@
+"""What everybody may see of the service, from rows, in a number of queries that does not grow.
+
+No address, no name of a server or of a person: who reads it has not signed in. Times end in `_at`,
+so that they can be read back from JSON.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models.functions import TruncDay
+
+from inference.models import (
+    CatalogModel,
+    Goal,
+    Incident,
+    Replica,
+    ReplicaSample,
+    ReplicaState,
+    Slot,
+    SlotSample,
+    Span,
+    Swap,
+    SwapState,
+)
+from inference.status.figures import figures
+
+NOW = timedelta(minutes=5)
+FRESH = timedelta(seconds=120)
+"""Beyond this a sample says nothing about now: four were missed."""
+DAYS = 30
+ANSWERING = (ReplicaState.SERVING, ReplicaState.DRAINING)
+SHOWN_FLAGS = (
+    "max-model-len",
+    "max-num-seqs",
+    "max-num-batched-tokens",
+    "dtype",
+    "quantization",
+    "kv-cache-dtype",
+    "enable-prefix-caching",
+    "tensor-parallel-size",
+    "pipeline-parallel-size",
+    "data-parallel-size",
+    "enable-expert-parallel",
+    "enable-auto-tool-choice",
+    "tool-call-parser",
+    "reasoning-parser",
+    "speculative-config",
+    "limit-mm-per-prompt",
+)
+"""What changes how a model answers and how fast; the rest concerns the machine."""
+
+Facts = dict[str, Any]
+
+
+def gather(now: datetime) -> Facts:
+    slots = list(Slot.objects.select_related("model"))
+    replicas = list(Replica.objects.select_related("server", "model"))
+    incidents = list(_incidents(now))
+    now_rows, day_rows = _engine_samples(now)
+    standing = _standing(now)
+    days = _days(now)
+    found = [
+        {
+            **_slot(slot, [one for one in replicas if one.slot_id == slot.pk], standing, now),
+            "now": figures(now_rows[slot.pk]),
+            "day": figures(day_rows[slot.pk]),
+            **_uptime(days[slot.pk]),
+            "incident": _told(next((i for i in incidents if _is_open(i, slot)), None)),
+        }
+        for slot in slots
+    ]
+    return {
+        "made_at": now,
+        "slots": found,
+        "incidents": [_told(incident) for incident in incidents],
+        "rotations": [_rotation(swap) for swap in _rotations(now)],
+    }
+
+
+# -- What runs ---------------------------------------------------------------------------------
+def _slot(
+    slot: Slot, replicas: Sequence[Replica], standing: Mapping[int, SlotSample], now: datetime
+) -> Facts:
+    wanted = sum(one.goal == Goal.SERVE for one in replicas)
+    seen = standing.get(slot.pk)
+    up = round(seen.up) if seen else None
+    return {
+        "name": slot.name,
+        "title": slot.title,
+        "kind": slot.kind,
+        "state": _state(slot, wanted, up),
+        "replicas_up": up,
+        "replicas_wanted": wanted,
+        "queued": round(seen.queued) if seen else None,
+        "sampled_at": seen.at if seen else None,
+        "rotating_since_at": slot.rotating_since,
+        "serving": list(_serving(slot, replicas)),
+    }
+
+
+def _state(slot: Slot, wanted: int, up: int | None) -> str:
+    if not wanted:
+        return "off"
+    if up is None:
+        return "unknown"
+    if up == 0:
+        return "rotation" if slot.rotating_since else "down"
+    return "up" if up >= wanted or slot.rotating_since else "degraded"
+
+
+def _serving(slot: Slot, replicas: Sequence[Replica]) -> Iterable[Facts]:
+    """During a rotation two models may answer."""
+    answering = [one for one in replicas if one.state in ANSWERING and one.model]
+    by_kind = sorted(answering, key=lambda one: (one.model_id or 0, one.server.engine))
+    for (_, engine), group in groupby(by_kind, lambda one: (one.model_id, one.server.engine)):
+        ours = list(group)
+        model = ours[0].model
+        assert model is not None  # noqa: S101  # for the type checker: filtered above
+        same = slot.model_id == model.pk and slot.model_since
+        name, _, version = engine.partition(" ")
+        yield {
+            **_model(model),
+            "engine": name,
+            "engine_version": version,
+            "since_at": slot.model_since if same else min(one.state_since for one in ours),
+            "replicas": len(ours),
+        }
+
+
+def _model(model: CatalogModel) -> Facts:
+    return {
+        "model": model.name,
+        "title": model.title,
+        "repo": model.repo,
+        "revision": model.revision,
+        "context_length": model.context_length,
+        "max_output": model.max_output,
+        "flags": {name: model.flags[name] for name in SHOWN_FLAGS if name in model.flags},
+    }
+
+
+# -- How fast, and how full --------------------------------------------------------------------
+Rows = dict[int, list[ReplicaSample]]
+
+
+def _engine_samples(now: datetime) -> tuple[Rows, Rows]:
+    """By slot: those of the last minutes, and those of a day, in which hours stand for the half
+    minutes that they were made of."""
+    last = ReplicaSample.objects.filter(span=Span.HOUR).aggregate(at=Max("at"))["at"]
+    day_ago = now - timedelta(days=1)
+    folded_at = max(last + timedelta(hours=1), day_ago) if last else day_ago
+    wanted = Q(span=Span.HOUR, at__gte=day_ago) | Q(
+        span=Span.RAW, at__gte=min(folded_at, now - NOW)
+    )
+    recent, day = defaultdict(list), defaultdict(list)
+    for row in ReplicaSample.objects.filter(wanted, at__lte=now):
+        if row.span == Span.RAW and row.at > now - NOW:
+            recent[row.slot_id].append(row)
+        if row.span == Span.HOUR or row.at >= folded_at:
+            day[row.slot_id].append(row)
+    return recent, day
+
+
+def _standing(now: datetime) -> dict[int, SlotSample]:
+    """The last sample of each slot, if it is fresh."""
+    recent = SlotSample.objects.filter(span=Span.RAW, at__gt=now - FRESH, at__lte=now)
+    return {row.slot_id: row for row in recent.order_by("at")}
+
+
+# -- Thirty days -------------------------------------------------------------------------------
+Days = list[Facts]
+
+
+def _days(now: datetime) -> dict[int, Days]:
+    """By slot, oldest first, one for each day, in UTC; what was not seen is in neither figure."""
+    last = SlotSample.objects.filter(span=Span.HOUR).aggregate(at=Max("at"))["at"]
+    first = (now - timedelta(days=DAYS - 1)).astimezone(UTC).date()
+    start = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    hours = Q(span=Span.HOUR, at__gte=start)
+    raw = Q(span=Span.RAW, at__gte=last + timedelta(hours=1) if last else start)
+    found: dict[tuple[int, date], Facts] = {}
+    for row in _by_day(SlotSample.objects.filter(hours | raw, at__lte=now)):
+        found[row["slot_id"], row["date"].date()] = row
+    slots = {slot_id for slot_id, _ in found}
+    dates = [first + timedelta(days=n) for n in range(DAYS)]
+    none = [_day(day, None) for day in dates]
+    by_slot = defaultdict(lambda: none)
+    by_slot.update({slot: [_day(day, found.get((slot, day))) for day in dates] for slot in slots})
+    return by_slot
+
+
+def _by_day(rows: "QuerySet[SlotSample]") -> Iterable[dict[str, Any]]:
+    return (
+        rows.annotate(date=TruncDay("at", tzinfo=UTC))
+        .order_by()
+        .values("slot_id", "date")
+        .annotate(seen=Sum("seconds"), down=Sum("down_seconds"), rotating=Sum("rotation_seconds"))
+    )
+
+
+def _day(day: date, row: Mapping[str, Any] | None) -> Facts:
+    """`down` is without rotations, which are announced."""
+    seen, down, rotation = (row["seen"], row["down"], row["rotating"]) if row else (0, 0, 0)
+    return {
+        "day": day,
+        "seen_seconds": round(seen),
+        "down_seconds": round(down - rotation),
+        "rotation_seconds": round(rotation),
+    }
+
+
+def _uptime(days: Days) -> Facts:
+    seen = sum(day["seen_seconds"] for day in days)
+    down = sum(day["down_seconds"] for day in days)
+    return {"days": days, "uptime": round(1 - down / seen, 6) if seen else None}
+
+
+# -- What happened, and what will --------------------------------------------------------------
+def _incidents(now: datetime) -> "QuerySet[Incident]":
+    recent = Q(ended_at=None) | Q(ended_at__gte=now - timedelta(days=DAYS))
+    return Incident.objects.filter(recent).select_related("slot").prefetch_related("updates")
+
+
+def _is_open(incident: Incident, slot: Slot) -> bool:
+    return incident.slot_id == slot.pk and incident.ended_at is None
+
+
+def _told(incident: Incident | None) -> Facts | None:
+    if incident is None:
+        return None
+    return {
+        "id": incident.pk,
+        "slot": incident.slot.name,
+        "began_at": incident.began_at,
+        "ended_at": incident.ended_at,
+        "updates": [
+            {"written_at": update.at, "es": update.text_es, "en": update.text_en}
+            for update in incident.updates.all()
+        ],
+    }
+
+
+def _rotations(now: datetime) -> "QuerySet[Swap]":
+    """Planned for a time and approved, or under way. Those of the last days are history."""
+    planned = Q(state=SwapState.APPROVED, start_at__isnull=False)
+    running = Q(state__in=(SwapState.RUNNING, SwapState.RETURNING))
+    done = Q(state=SwapState.DONE, finished_at__gte=now - timedelta(days=DAYS))
+    swaps = Swap.objects.filter(planned | running | done)
+    return swaps.select_related("slot", "from_model", "to_model").order_by("start_at", "pk")
+
+
+def _rotation(swap: Swap) -> Facts:
+    return {
+        "id": swap.pk,
+        "slot": swap.slot.name,
+        "from": swap.from_model.title,
+        "to": swap.to_model.title,
+        "state": swap.state,
+        "start_at": swap.started_at or swap.start_at,
+        "finished_at": swap.finished_at,
+    }

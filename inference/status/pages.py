@@ -1,0 +1,161 @@
+"""/status/, /status.json and /status.atom: the same for everybody, with or without a database."""
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.cache import patch_vary_headers
+from django.utils.feedgenerator import Atom1Feed
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from inference.models import SwapState
+from inference.status.bars import HEIGHT, bars, width
+from inference.status.facts import Facts
+from inference.status.shelf import Kept, NothingKnown, as_json, shelf
+from nan.outage import unavailable
+
+SECONDS = 10
+"""For how long a browser or a proxy may show the same."""
+Key = tuple[str, datetime, int | None]
+_written: dict[Key, bytes] = {}
+
+
+def _public(content: bytes, content_type: str, kept: Kept) -> HttpResponse:
+    response = HttpResponse(content, content_type=content_type)
+    response["Cache-Control"] = f"public, max-age={SECONDS}" if kept.current else "no-store"
+    return response
+
+
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    try:
+        kept = shelf.look()
+    except NothingKnown as error:
+        return unavailable(request, error)
+    language = _language(request)
+    response = _public(_page(kept, language), "text/html; charset=utf-8", kept)
+    patch_vary_headers(response, ["Accept-Language", "Cookie"])
+    return response
+
+
+def _language(request: HttpRequest) -> str:
+    """By a link of the page, or as everywhere; a profile is not looked up here."""
+    asked = request.GET.get("language", "")
+    return asked if asked in dict(settings.LANGUAGES) else translation.get_language() or ""
+
+
+def _page(kept: Kept, language: str) -> bytes:
+    """Written once for each language and each look at the rows, however many ask."""
+    age = None if kept.current else int((timezone.now() - kept.made_at).total_seconds() / 60)
+    key = (language, kept.made_at, age)
+    if key not in _written:
+        for old in [old for old in list(_written) if old[1] != kept.made_at or old[2] != age]:
+            _written.pop(old, None)
+        with translation.override(language):
+            _written[key] = render_to_string("status/page.html", _context(kept, age)).encode()
+    return _written[key]
+
+
+def _context(kept: Kept, age: int | None) -> dict[str, Any]:
+    facts = kept.facts
+    rotations = facts["rotations"]
+    slots = [
+        {**slot, "bars": bars(slot["days"]), "width": width(slot["days"])}
+        for slot in facts["slots"]
+    ]
+    return {
+        "SITE_URL": settings.SITE_URL,
+        "MEMBER_RPM": settings.MEMBER_RPM,
+        "MEMBER_PARALLEL": settings.MEMBER_PARALLEL,
+        "made_at": kept.made_at,
+        "old": not kept.current,
+        "age": age,
+        "slots": slots,
+        "height": HEIGHT,
+        "troubled": [slot for slot in slots if slot["state"] in ("down", "degraded")],
+        "incidents": facts["incidents"],
+        "planned": [one for one in rotations if one["state"] != SwapState.DONE],
+        "done": [one for one in reversed(rotations) if one["state"] == SwapState.DONE],
+        "languages": settings.LANGUAGES,
+    }
+
+
+@require_safe
+def data(request: HttpRequest) -> HttpResponse:
+    try:
+        kept = shelf.look()
+    except NothingKnown as error:
+        return unavailable(request, error)
+    known = {"current": kept.current, **kept.facts}
+    response = _public(as_json(known, indent=1).encode(), "application/json", kept)
+    response["Access-Control-Allow-Origin"] = "*"
+    return response
+
+
+@require_safe
+def feed(request: HttpRequest) -> HttpResponse:
+    try:
+        kept = shelf.look()
+    except NothingKnown as error:
+        return unavailable(request, error)
+    language = _language(request)
+    with translation.override(language):
+        content = _atom(kept.facts, language)
+    response = _public(content, "application/atom+xml; charset=utf-8", kept)
+    patch_vary_headers(response, ["Accept-Language", "Cookie"])
+    return response
+
+
+def _atom(facts: Facts, language: str) -> bytes:
+    address = settings.SITE_URL + reverse("status")
+    found = Atom1Feed(
+        title=_("NaN: status"),
+        link=address,
+        description="",
+        language=language,
+        feed_url=settings.SITE_URL + reverse("status_feed"),
+        feed_guid=address,
+    )
+    entries = [*map(_incident_entry, facts["incidents"]), *map(_rotation_entry, facts["rotations"])]
+    for entry in sorted(entries, key=lambda one: one["updateddate"], reverse=True):
+        words = entry.pop("words")[language]
+        found.add_item(link=f"{address}#{entry['unique_id']}", description=words, **{
+            **entry, "unique_id": f"{address}#{entry['unique_id']}",
+        })  # fmt: skip
+    return found.writeString("utf-8").encode()
+
+
+def _incident_entry(incident: Facts) -> dict[str, Any]:
+    """Later words and the end make it newer, under the same id."""
+    updates = incident["updates"]
+    times = [incident["began_at"], incident["ended_at"], *(one["written_at"] for one in updates)]
+    over = bool(incident["ended_at"])
+    title = _("%(slot)s: the model was down") if over else _("%(slot)s: the model is down")
+    return {
+        "unique_id": f"incident-{incident['id']}",
+        "title": title % {"slot": incident["slot"]},
+        "pubdate": incident["began_at"],
+        "updateddate": max(time for time in times if time),
+        "words": {code: "\n\n".join(one[code] for one in updates) for code in ("es", "en")},
+    }
+
+
+def _rotation_entry(rotation: Facts) -> dict[str, Any]:
+    title = {
+        SwapState.APPROVED: _("%(slot)s: %(to)s takes the place of %(from)s"),
+        SwapState.DONE: _("%(slot)s: %(to)s has taken the place of %(from)s"),
+    }.get(rotation["state"], _("%(slot)s: %(to)s is taking the place of %(from)s"))
+    at = rotation["finished_at"] or rotation["start_at"]
+    when = timezone.localtime(at).strftime("%Y-%m-%d %H:%M %Z")
+    return {
+        "unique_id": f"rotation-{rotation['id']}",
+        "title": title % rotation,
+        "pubdate": rotation["start_at"],
+        "updateddate": at,
+        "words": {"es": when, "en": when},
+    }

@@ -1,0 +1,128 @@
+"""The last facts, kept in the process and on disk: the status page answers whatever is away.
+
+A page is made from facts of a few seconds ago. When the database can't be had, the last ones are
+shown, with their age; they are asked for again every few seconds by one request, which waits, while
+all others get the old ones at once.
+"""
+
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import Error
+from django.utils import timezone
+
+from inference.status.facts import Facts, gather
+
+log = structlog.get_logger(__name__)
+
+FRESH_SECONDS = 5.0
+DISK_SECONDS = 30.0
+
+
+class NothingKnown(Exception):
+    """The database is away, and nothing was ever kept here. The cause says why."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    facts: Facts
+    current: bool
+    """Asked of the database within the last seconds."""
+
+    @property
+    def made_at(self) -> datetime:
+        made: datetime = self.facts["made_at"]
+        return made
+
+
+class Shelf:
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._facts: Facts | None = None
+        self._looked = self._stored = float("-inf")
+        self._failed = False
+
+    def look(self) -> Kept:
+        """Raises NothingKnown."""
+        if time.monotonic() - self._looked < FRESH_SECONDS and self._facts:
+            return Kept(self._facts, current=not self._failed)
+        if not self._lock.acquire(blocking=self._facts is None):
+            return self._as_it_is()
+        try:
+            if time.monotonic() - self._looked >= FRESH_SECONDS or self._facts is None:
+                self._renew()
+        finally:
+            self._lock.release()
+        return self._as_it_is()
+
+    def forget(self) -> None:
+        """Somebody has just changed what is shown."""
+        self._looked = float("-inf")
+
+    def _as_it_is(self) -> Kept:
+        if self._facts is None:
+            raise NothingKnown
+        return Kept(self._facts, current=not self._failed)
+
+    def _renew(self) -> None:
+        try:
+            self._facts, self._failed = gather(timezone.now()), False
+        except Error as error:
+            log.warning("status_without_database", error=type(error).__name__)
+            self._failed = True
+            self._facts = self._facts or self._read()
+            if self._facts is None:
+                raise NothingKnown from error
+        finally:
+            self._looked = time.monotonic()
+        if not self._failed and time.monotonic() - self._stored > DISK_SECONDS:
+            self._store(self._facts)
+
+    def _store(self, facts: Facts) -> None:
+        """Several processes write the same; each into a file of its own, then at once in place."""
+        new = self._file.with_suffix(f".{os.getpid()}.new")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            new.write_text(as_json(facts))
+            new.replace(self._file)
+        except OSError as error:
+            log.warning("status_not_stored", error=type(error).__name__)
+        self._stored = time.monotonic()
+
+    def _read(self) -> Facts | None:
+        try:
+            return from_json(self._file.read_text())
+        except (OSError, ValueError, KeyError):
+            return None
+
+
+def as_json(facts: Facts, *, indent: int | None = None) -> str:
+    return json.dumps(facts, cls=DjangoJSONEncoder, ensure_ascii=False, indent=indent)
+
+
+def from_json(text: str) -> Facts:
+    facts: Facts = json.loads(text, object_hook=_revived)
+    facts["slots"], facts["made_at"]  # a KeyError for what is not ours
+    return facts
+
+
+def _revived(found: dict[str, Any]) -> dict[str, Any]:
+    for name, value in found.items():
+        if name.endswith("_at") and value:
+            found[name] = datetime.fromisoformat(value)
+        elif name == "day" and isinstance(value, str):
+            found[name] = date.fromisoformat(value)
+    return found
+
+
+shelf = Shelf(settings.STATE_DIR / "status.json")

@@ -1,0 +1,379 @@
+"""What everybody sees of the service: true, quick, private, and there when nothing else is."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.core.cache import cache
+from django.db import OperationalError
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from inference.models import (
+    Incident,
+    IncidentUpdate,
+    Replica,
+    ReplicaSample,
+    Server,
+    Slot,
+    SlotSample,
+)
+from inference.status import pages, shelf
+from inference.status.facts import gather
+from members.models import User
+from tests.inference.staff import rows
+from tests.inference.status.conftest import stood
+from tests.nan.test_outage import ask_without_database
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db
+ATOM = {"a": "http://www.w3.org/2005/Atom"}
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> shelf.Shelf:
+    """A process that has just begun, with a disk of its own."""
+    fresh = shelf.Shelf(tmp_path / "status.json")
+    monkeypatch.setattr(pages, "shelf", fresh)
+    monkeypatch.setattr(pages, "_written", {})
+    return fresh
+
+
+@pytest.fixture
+def read(client: Client, kept: shelf.Shelf) -> Callable[..., Any]:
+    def look(path: str = "/status.json") -> Any:
+        kept.forget()
+        answer = client.get(path, headers={"accept-language": "en"})
+        assert answer.status_code == 200
+        return answer.json() if path.endswith(".json") else answer.content.decode()
+
+    return look
+
+
+def words(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+def only(facts: dict[str, Any]) -> dict[str, Any]:
+    (slot,) = facts["slots"]
+    return slot
+
+
+# -- What runs ---------------------------------------------------------------------------------
+def test_what_runs_now(read: Callable[..., Any], slot: Slot) -> None:
+    model = slot.model
+    assert model
+    model.flags = {"max-model-len": 32768, "chat-template": "ours.jinja", "tool-call-parser": "x"}
+    model.save()
+    stood(slot, "uu")
+    (one,) = only(read())["serving"]
+    assert one == {
+        "model": "alder",
+        "title": "Alder 35B A3B",
+        "repo": "acme/alder",
+        "revision": rows.COMMIT,
+        "context_length": 32768,
+        "max_output": 8192,
+        "flags": {"max-model-len": 32768, "tool-call-parser": "x"},
+        "engine": "vllm",
+        "engine_version": "0.33.0",
+        "since_at": one["since_at"],
+        "replicas": 1,
+    }
+    assert slot.model_since
+    assert datetime.fromisoformat(one["since_at"]) == slot.model_since.replace(
+        microsecond=slot.model_since.microsecond // 1000 * 1000
+    )
+    said = words(read("/status/"))
+    assert f"acme/alder@{rows.COMMIT}" in said
+    assert "vllm 0.33.0" in said
+    assert "1 of 1" in said
+
+
+@pytest.mark.parametrize(
+    ("states", "rotating", "state", "said"),
+    [
+        ("uu", False, "up", "No model is down."),
+        ("ud", False, "down", "No engine is in service."),
+        ("ur", True, "rotation", "Another model is being loaded"),
+        ("uu", True, "up", "A rotation is under way"),
+        ("", False, "unknown", "There has been no measurement for two minutes."),
+    ],
+)
+def test_states(
+    read: Callable[..., Any], slot: Slot, states: str, rotating: bool, state: str, said: str
+) -> None:
+    slot.rotating_since = timezone.now() if rotating else None
+    slot.save()
+    stood(slot, states)
+    assert only(read())["state"] == state
+    assert said in words(read("/status/"))
+
+
+def test_fewer_engines_than_wanted(read: Callable[..., Any], slot: Slot) -> None:
+    rows.replica(slot, Server.objects.get(), state="failed")
+    stood(slot, "u")
+    assert (only(read())["state"], only(read())["replicas_wanted"]) == ("degraded", 2)
+
+
+def test_a_slot_that_is_switched_off_is_not_down(read: Callable[..., Any], slot: Slot) -> None:
+    Replica.objects.update(goal="off", state="off", model=None)
+    assert only(read())["state"] == "off"
+    assert "not in service" in words(read("/status/"))
+
+
+def test_an_old_sample_says_nothing_about_now(read: Callable[..., Any], slot: Slot) -> None:
+    stood(slot, "u", until=timezone.now() - timedelta(minutes=3))
+    assert only(read())["state"] == "unknown"
+
+
+def test_a_limit_is_never_called_an_outage(read: Callable[..., Any], slot: Slot) -> None:
+    """S16: the page says which error is whose."""
+    stood(slot, "d")
+    said = words(read("/status/"))
+    assert "429 Your own limit" in said
+    assert "503 Model down" in said
+    assert "model down" in said.split("What your error means")[0]
+    assert "limit has" not in said
+
+
+def test_before_anything_runs(read: Callable[..., Any]) -> None:
+    assert "Nothing is in service yet." in words(read("/status/"))
+
+
+# -- Figures -----------------------------------------------------------------------------------
+def sampled(slot: Slot, at: datetime, **fields: Any) -> ReplicaSample:
+    return ReplicaSample.objects.create(
+        slot=slot, replica=Replica.objects.filter(slot=slot).first(), at=at,
+        **{"seconds": 30, "generated": 300, "running": 2, **fields},
+    )  # fmt: skip
+
+
+def test_speed_now_and_over_a_day(read: Callable[..., Any], slot: Slot) -> None:
+    now = timezone.now()
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    waits: dict[str, Any] = {"first_tokens": 20, "first_token_seconds": 10.0}
+    for back in (10, 40):
+        sampled(slot, now - timedelta(seconds=back), first_token_buckets={"0.5": 20}, **waits)
+    before: dict[str, Any] = {"first_token_buckets": {"1.0": 18, "5.0": 2}, **waits}
+    sampled(slot, hour - timedelta(hours=1), span="hour", seconds=3600, generated=72_000, **before)
+    sampled(slot, hour - timedelta(hours=2), generated=10**9)  # stands in an hour already
+    sampled(slot, hour - timedelta(hours=30), span="hour", generated=10**9)
+    seen = only(read())
+    assert seen["now"] == {
+        "first_token_seconds": 0.5, "first_token_p95_seconds": 0.5, "tokens_per_second": 10.0,
+        "running": 2.0, "waiting": 0.0, "kv_usage": 0.0, "acceptance": None,
+    }  # fmt: skip
+    assert seen["day"]["tokens_per_second"] == round(72_600 / 3660, 3)
+    assert seen["day"]["first_token_p95_seconds"] == 1.0
+
+
+def test_nobody_asked_is_no_speed(read: Callable[..., Any], slot: Slot) -> None:
+    sampled(slot, timezone.now(), generated=0, running=0)
+    assert only(read())["now"]["first_token_seconds"] is None
+    stood(slot, "u")
+    assert "mean – –" in words(read("/status/"))
+
+
+def test_thirty_days(read: Callable[..., Any], slot: Slot) -> None:
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for days, down, rotation in ((1, 0, 0), (2, 36, 0), (3, 360, 360), (29, 0, 0), (30, 3600, 0)):
+        SlotSample.objects.create(
+            slot=slot, span="hour", at=today - timedelta(days=days), seconds=3600, up=1, wanted=1,
+            down_seconds=down, rotation_seconds=rotation,
+        )  # fmt: skip
+    seen = only(read())
+    assert len(seen["days"]) == 30
+    assert seen["days"][-2]["day"] == str((today - timedelta(days=1)).date())
+    assert [day["down_seconds"] for day in seen["days"] if day["seen_seconds"]] == [0, 0, 36, 0]
+    assert seen["days"][-4]["rotation_seconds"] == 360
+    assert seen["uptime"] == round(1 - 36 / 14400, 6)
+    html = read("/status/")
+    assert html.count("<rect") == 30 + 2  # two days have two parts
+    assert "99.75 %" in words(html)
+    assert "up 99.00 %, down 1 min" in words(html)
+    assert "up 100.00 %, rotation 6 min" in words(html)
+
+
+# -- Incidents and rotations -------------------------------------------------------------------
+@pytest.fixture
+def incident(slot: Slot) -> Incident:
+    found = Incident.objects.create(slot=slot, began_at=timezone.now() - timedelta(hours=2))
+    IncidentUpdate.objects.create(
+        incident=found, text_es="Una <fuente> murió.", text_en="A power <supply> died."
+    )
+    return found
+
+
+def test_an_incident_in_the_readers_language(
+    read: Callable[..., Any], client: Client, incident: Incident
+) -> None:
+    english, spanish = read("/status/"), read("/status/?language=es")
+    assert "A power &lt;supply&gt; died." in english
+    assert "Una &lt;fuente&gt; murió." in spanish
+    assert '<html lang="es">' in spanish
+    assert only(read())["incident"]["id"] == incident.pk
+    incident.ended_at = timezone.now()
+    incident.save()
+    assert only(read())["incident"] is None
+    assert "(2 h 0 min)" in words(read("/status/"))
+
+
+def test_old_incidents_go(read: Callable[..., Any], incident: Incident) -> None:
+    incident.ended_at = timezone.now() - timedelta(days=31)
+    incident.save()
+    assert read()["incidents"] == []
+
+
+def test_the_calendar_has_what_is_approved(
+    read: Callable[..., Any], slot: Slot, admin: User
+) -> None:
+    new = rows.catalogue_model("oak", "Oak 9B")
+    start = timezone.now() + timedelta(days=2)
+    row = rows.swap(slot, new, admin, state="planned", start_at=start)
+    assert read()["rotations"] == []
+    row.state, row.start_at = "approved", start
+    row.save()
+    (one,) = read()["rotations"]
+    assert (one["from"], one["to"], one["state"]) == ("Alder 35B A3B", "Oak 9B", "approved")
+    assert "Oak 9B" in words(read("/status/"))
+
+
+def test_the_feed(read: Callable[..., Any], incident: Incident, slot: Slot, admin: User) -> None:
+    rows.swap(slot, rows.catalogue_model("oak", "Oak 9B"), admin, state="done")
+    tree = ElementTree.fromstring(read("/status.atom"))
+    titles = [entry.findtext("a:title", namespaces=ATOM) for entry in tree.findall("a:entry", ATOM)]
+    assert sorted(str(title) for title in titles) == [
+        "nan: Oak 9B has taken the place of Alder 35B A3B",
+        "nan: the model is down",
+    ]
+    ids = {entry.findtext("a:id", namespaces=ATOM) for entry in tree.findall("a:entry", ATOM)}
+    incident.ended_at = timezone.now()
+    incident.save()
+    again = ElementTree.fromstring(read("/status.atom"))
+    assert {e.findtext("a:id", namespaces=ATOM) for e in again.findall("a:entry", ATOM)} == ids
+
+
+# -- What nobody may see, and what it costs ----------------------------------------------------
+def test_no_address_no_server_and_no_person(
+    read: Callable[..., Any], slot: Slot, incident: Incident, admin: User
+) -> None:
+    Server.objects.update(name="hetzner-7", address="10.8.0.99")
+    IncidentUpdate.objects.update(author=admin)
+    rows.swap(slot, rows.catalogue_model("oak"), admin, state="approved", reason="Alma said so")
+    stood(slot, "u")
+    for path in ("/status/", "/status.json", "/status.atom"):
+        said = read(path)
+        for secret in ("hetzner", "10.8.", "8101", "Alma", "example.org", "r1-g1"):
+            assert secret not in said, (path, secret)
+
+
+def test_no_session_is_looked_up_and_none_is_set(
+    member: User, slot: Slot, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = signed_in(member)
+    client.get("/status/")
+    for path in ("/status/", "/status.json", "/status.atom"):
+        with django_assert_num_queries(0):
+            answer = client.get(path)
+        assert answer.status_code == 200
+        assert answer.cookies == {}
+        assert "Mara" not in answer.content.decode()
+    assert client.get("/key/").status_code == 200  # she is still signed in
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_queries_do_not_grow(slots: int, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    model = rows.catalogue_model("alder")
+    for number in range(slots):
+        one = rows.slot(f"slot-{number}", model)
+        on = rows.server(f"gpu-{number}")
+        for _ in range(number + 1):
+            rows.replica(one, on)
+        stood(one, "ud")
+        found = Incident.objects.create(slot=one, began_at=timezone.now())
+        IncidentUpdate.objects.create(incident=found, text_es="a", text_en="b")
+    with django_assert_num_queries(10):
+        gather(timezone.now())
+
+
+def test_many_ask_and_the_rows_are_read_once(
+    client: Client, slot: Slot, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client.get("/status/")
+    with django_assert_num_queries(0):
+        for _ in range(5):
+            assert client.get("/status/").status_code == 200
+
+
+def test_only_reading(client: Client) -> None:
+    assert client.post("/status/").status_code == 405
+
+
+# -- When other things are away ----------------------------------------------------------------
+def test_without_redis(read: Callable[..., Any], slot: Slot, monkeypatch: Any) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise AssertionError("the cache was asked")
+
+    for name in ("get", "set", "add", "get_many"):
+        monkeypatch.setattr(type(cache._connections[cache._alias]), name, away, raising=False)
+    assert read("/status/")
+
+
+def test_a_database_that_goes_away_leaves_the_last_page(
+    client: Client, kept: shelf.Shelf, slot: Slot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stood(slot, "u")
+    client.get("/status/")
+
+    def away(now: datetime) -> None:
+        raise OperationalError("couldn't get a connection")
+
+    monkeypatch.setattr(shelf, "gather", away)
+    kept.forget()
+    later = timezone.now() + timedelta(minutes=7)
+    monkeypatch.setattr(pages.timezone, "now", lambda: later)
+    answer = client.get("/status/", headers={"accept-language": "en"})
+    assert answer.status_code == 200
+    assert "known 7 minutes ago" in words(answer.content.decode())
+    assert answer["Cache-Control"] == "no-store"
+    assert client.get("/status.json").json()["current"] is False
+    assert client.get("/status.atom").status_code == 200
+
+
+def test_a_process_that_starts_without_a_database_shows_what_is_on_disk(
+    client: Client, slot: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of its own, with nothing at the database's address, and a session besides."""
+    stood(slot, "u")
+    client.get("/status/")
+    monkeypatch.setenv("NAN_STATE_DIR", str(tmp_path))
+    head, body = ask_without_database("/status/")
+    assert head == "200 None no-store text/html; charset=utf-8"
+    assert "acme/alder@" in body
+    head, body = ask_without_database("/status.json")
+    assert json.loads(body)["current"] is False
+    (tmp_path / "status.json").write_text("{}")
+    head, _ = ask_without_database("/status/")
+    assert head == "503 10 no-store text/html; charset=utf-8"
+
+
+def test_a_disk_that_refuses_breaks_nothing(
+    client: Client, slot: Slot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "shelf", shelf.Shelf(Path("/proc/none/status.json")))
+    assert client.get("/status/").status_code == 200
+
+
+def test_what_comes_back_from_disk_is_the_same(slot: Slot, incident: Incident) -> None:
+    stood(slot, "ud")
+    facts = gather(timezone.now().replace(microsecond=0))
+    again = shelf.from_json(shelf.as_json(facts))
+    assert shelf.as_json(again) == shelf.as_json(facts)
+    assert again["slots"][0]["days"] == facts["slots"][0]["days"]
