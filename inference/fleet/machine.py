@@ -285,5 +285,6 @@ def _fail(replica: Replica, code: str, detail: str = "") -> None:
         detail=code,
         error_code=code,
         error_detail=detail[:400],
+        last_log=replica.report.get("log", []),
         retry_at=None,
     )

@@ -9,7 +9,11 @@ SHUTDOWN_SECONDS = 20
 
 def build(replica: Replica, model: CatalogModel, *, instance: str, names: list[str]) -> EngineSpec:
     """Raises `inference.gpu.spec.SpecError` if the catalogue's entry is not allowed."""
-    flags = {**model.flags, "max-model-len": model.context_length}
+    flags = {
+        **model.flags,
+        "max-model-len": model.context_length,
+        "enable-prompt-tokens-details": True,  # else no cached tokens in anybody's usage
+    }
     if model.gpus_needed > 1:
         flags["tensor-parallel-size"] = model.gpus_needed
     spec = EngineSpec(

@@ -32,6 +32,7 @@ from inference.models.monitoring import (
     Span,
 )
 from inference.models.names import PublicName
+from inference.models.probes import ProbeResult, ProbeRun, ProbeRunState
 from inference.models.swaps import FleetEvent, Swap, SwapClaim, SwapReplica, SwapState
 from inference.models.usage import Usage, UsageDay, UsageLook
 
@@ -55,6 +56,9 @@ __all__ = [
     "KeyState",
     "Kind",
     "LastCount",
+    "ProbeResult",
+    "ProbeRun",
+    "ProbeRunState",
     "PublicName",
     "Reconciliation",
     "Replica",

@@ -172,6 +172,9 @@ class Replica(models.Model):
     idle_looks = models.PositiveSmallIntegerField(default=0, editable=False)
     checks = models.JSONField(_("smoke test"), default=list, editable=False)
     check_until = models.DateTimeField(null=True, editable=False)
+    last_log = models.JSONField(
+        _("last lines of a failed engine"), default=list, blank=True, editable=False
+    )
     measured = models.JSONField(_("measured"), default=dict, editable=False)
     watch = models.JSONField(default=dict, editable=False)
 

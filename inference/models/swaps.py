@@ -154,6 +154,8 @@ class SwapReplica(models.Model):
     request = models.CharField(max_length=60, blank=True)
     asked_at = models.DateTimeField(null=True)
     preflight = models.JSONField(default=list)
+    checks = models.JSONField(_("smoke test"), default=list)
+    log = models.JSONField(_("last lines of the failed engine"), default=list)
 
     class Meta:
         ordering: ClassVar[list[str]] = ["position"]

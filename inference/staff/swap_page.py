@@ -91,10 +91,15 @@ class PartView:
 
     @property
     def checks(self) -> list[dict[str, Any]]:
-        """The smoke test of its last engine in this swap."""
-        shown = self.active or self.part.state == SwapReplica.State.DONE
-        touched = self.part.state != SwapReplica.State.WAITING
-        return list(self.replica.checks) if shown and touched else []
+        """The smoke test of its last engine in this swap; of a failed one, what made it fail."""
+        if self.part.checks or not self.is_mine:
+            return list(self.part.checks)
+        return list(self.replica.checks)
+
+    @property
+    def log(self) -> list[str]:
+        """While it loads, its engine's lines; after a failure, those of the one that failed."""
+        return list(self.part.log or self.report.get("log", []))
 
     @property
     def refused(self) -> list[dict[str, Any]]:

@@ -59,6 +59,12 @@ def send(part: SwapReplica, model: CatalogModel, state: str) -> None:
     mark(part, state)
 
 
+def remember(part: SwapReplica) -> None:
+    """What its engine of this swap said and how it was tested: the replica's row goes on."""
+    part.checks, part.log = part.replica.checks, part.replica.last_log
+    part.save(update_fields=["checks", "log"])
+
+
 def let_go(swap: Swap, replica_id: int | None = None) -> None:
     """From now on a replica that fails is started again by itself. Without an id: all of them."""
     driven = Replica.objects.filter(swap=swap)

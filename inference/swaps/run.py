@@ -119,6 +119,7 @@ def _watch_change(swap: Swap, found: list[SwapReplica], part: SwapReplica) -> No
     replica = part.replica
     if replica.state == ReplicaState.FAILED or replica.error_code == "drain_deadline":
         step = parts.failed_step(replica)
+        parts.remember(part)
         begin_return(swap, found, code=replica.error_code, detail=replica.error_detail, step=step)
     elif replica.state == ReplicaState.SERVING and replica.model_id == swap.to_model_id:
         parts.mark(part, State.WATCHED)
@@ -130,8 +131,10 @@ def _watch_service(swap: Swap, found: list[SwapReplica], part: SwapReplica, now:
     bad = replica.watch.get("verdict") if replica.watch.get("bad") is not None else ""
     if replica.state != ReplicaState.SERVING or bad:
         code = replica.error_code or bad or "engine_died"
+        parts.remember(part)
         begin_return(swap, found, code=code, detail=replica.error_detail, step="watch")
     elif (now - part.state_since).total_seconds() >= swap.watch_seconds:
+        parts.remember(part)
         parts.mark(part, State.DONE)
 
 

@@ -1,0 +1,85 @@
+"""One pass at a time, whoever calls it and whoever was killed."""
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from inference.fleet import lease, passes, sight
+from inference.fleet.goals import set_goal
+from inference.models import Alert, CatalogModel, FleetLease, Replica
+from inference.pool import Pool
+from tests.api import at_once
+from tests.inference.fleet.conftest import Told
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HAProxy is not running: nothing may be concluded, everything else goes on."""
+    monkeypatch.setattr(sight, "pool", lambda: Pool(tmp_path))
+
+
+def test_a_lease_is_one_holders_until_it_ends(db: None) -> None:
+    mark = lease.take()
+    assert mark is not None
+    assert lease.take() is None
+    assert lease.renew(mark)
+    FleetLease.objects.update(until=timezone.now() - timedelta(seconds=1))
+    other = lease.take()
+    assert other not in (None, mark)
+    assert not lease.renew(mark)
+    lease.give_back(mark)
+    assert lease.take() is None
+    if other is not None:
+        lease.give_back(other)
+    assert lease.take() is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_ten_passes_at_once_one_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[int] = []
+    both = threading.Event()
+
+    def one_round(_now: Any) -> bool:
+        rounds.append(1)
+        both.wait(1)
+        return False
+
+    monkeypatch.setattr(passes, "one_round", one_round)
+
+    def run() -> None:
+        try:
+            passes.run_pass()
+        finally:
+            connection.close()
+
+    at_once([run] * 10)
+    assert len(rounds) == 1
+
+
+def test_without_a_pool_an_alert_is_open_and_no_drain_is_concluded(
+    first: Replica, second: Replica, new: CatalogModel, told: Told
+) -> None:
+    set_goal(first, new, drain_seconds=0)
+    for _ in range(4):
+        assert passes.one_round(timezone.now())
+    assert list(Replica.objects.values_list("state", flat=True)) == ["draining", "serving"]
+    assert Alert.objects.get().code == "pool_unreachable"
+
+
+def test_one_replicas_trouble_does_not_stop_the_others(
+    first: Replica, second: Replica, new: CatalogModel, told: Told
+) -> None:
+    Replica.objects.filter(pk=first.pk).update(state="odd")
+    set_goal(second, new)
+    passes.one_round(timezone.now())
+    second.refresh_from_db()
+    assert second.state == "draining"
+    internal = Alert.objects.get(code="internal")
+    assert internal.replica == first
