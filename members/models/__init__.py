@@ -3,6 +3,7 @@ from members.models.mails import Mail
 from members.models.memberships import Membership, MembershipEvent
 from members.models.people import User
 from members.models.proposals import Proposal, Second
+from members.models.recipes import Recipe, RecipeEdit, RecipeVote
 from members.models.votes import (
     Ballot,
     Candidate,
@@ -25,6 +26,9 @@ __all__ = [
     "Proposal",
     "PublishedBallot",
     "RecallSignature",
+    "Recipe",
+    "RecipeEdit",
+    "RecipeVote",
     "RollEntry",
     "Second",
     "User",

@@ -1,0 +1,135 @@
+"""Markdown to HTML. Whatever wrote it, what comes out is inert: no scripts, styles or pictures.
+
+`page` is for our own pages (headings with anchors, code from files, places to be filled in);
+`text` for what members write.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+import nh3
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
+from django.utils.translation import gettext
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from inference.docs.pages import CODE, BadPage, Page
+
+PLACE = re.compile(r"\{\{ (\w+) \}\}")
+TAGS = {
+    *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
+    *("h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "div", "span"),
+}
+ATTRIBUTES = {
+    "a": {"href"},
+    "h2": {"id"},
+    "h3": {"id"},
+    "div": {"class", "data-copy", "role", "aria-label", "tabindex"},
+    "pre": {"tabindex", "role", "aria-label"},
+    "ol": {"start"},
+}
+OUR_SCHEMES = {"https", "http"}
+CALM = 3
+"""Headings of members begin at this level, below the page's own."""
+
+
+@cache
+def _markdown(*, ours: bool) -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False, "maxNesting": 20})
+    made.enable(["table", "strikethrough"])
+    if not ours:
+        made.disable("image")
+    for kind in ("fence", "code_block"):
+        made.add_render_rule(kind, _fence)
+    made.add_render_rule("table_open", _table_open)
+    made.add_render_rule("table_close", _table_close)
+    return made
+
+
+@cache
+def page(page: Page) -> str:
+    """With its places still open: see `fill`. The files don't change while the product runs."""
+    markdown = _markdown(ours=True)
+    tokens = markdown.parse(page.body)
+    for token, following in pairwise(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", slugify(PLACE.sub("", following.content)))
+        if token.type == "fence":
+            token.content = code(page.name, token.info) or token.content
+    for token in tokens:
+        if token.type == "fence":
+            token.meta = {"named": _file_of(token.info) or page.title}
+    html = markdown.renderer.render(tokens, markdown.options, {})
+    return _clean(html, rel=None)
+
+
+def code(name: str, info: str) -> str | None:
+    """```` ```json opencode.json ````: the second word is a file of this page's own."""
+    file = _file_of(info)
+    return read_code(name, file) if file else None
+
+
+def read_code(name: str, file: str) -> str:
+    path = CODE / name / file
+    if not path.is_file():
+        raise BadPage(f"{name}: there is no {path}")
+    return path.read_text(encoding="utf-8")
+
+
+def _file_of(info: str) -> str:
+    _language, _space, file = info.strip().partition(" ")
+    return file.strip()
+
+
+def fill(html: str, values: Mapping[str, str]) -> SafeString:
+    """Puts values into the places of a rendered page. The key's place is one that the reader's
+    own browser can fill."""
+
+    def put(place: re.Match[str]) -> str:
+        value = escape(values[place[1]])
+        return f"<span data-key>{value}</span>" if place[1] == "key" else value
+
+    return mark_safe(PLACE.sub(put, html))  # noqa: S308  # nh3 has cleaned it, values are escaped
+
+
+def fill_text(text: str, values: Mapping[str, str]) -> str:
+    return PLACE.sub(lambda place: values[place[1]], text)
+
+
+def text(source: str) -> SafeString:
+    """What a member wrote. Headings start below the page's; links are no recommendation."""
+    markdown = _markdown(ours=False)
+    tokens = markdown.parse(source)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, CALM + int(token.tag[1]) - 1)}"
+    html = markdown.renderer.render(tokens, markdown.options, {})
+    return mark_safe(_clean(html, rel="nofollow noopener"))  # noqa: S308  # cleaned
+
+
+def _clean(html: str, *, rel: str | None) -> str:
+    return nh3.clean(html, tags=TAGS, attributes=ATTRIBUTES, url_schemes=OUR_SCHEMES, link_rel=rel)
+
+
+def _fence(self: Any, tokens: list[Token], index: int, options: Any, env: Any) -> str:
+    token = tokens[index]
+    named = escape(str(token.meta.get("named", "")) or gettext("Code"), quote=True)
+    return (
+        '<div class="code" data-copy="">'
+        f'<pre tabindex="0" role="region" aria-label="{named}"><code>{escape(token.content)}'
+        "</code></pre></div>\n"
+    )
+
+
+def _table_open(self: Any, tokens: list[Token], index: int, options: Any, env: Any) -> str:
+    label = escape(gettext("Table"), quote=True)
+    return f'<div class="table-wrap" role="region" aria-label="{label}" tabindex="0"><table>\n'
+
+
+def _table_close(self: Any, tokens: list[Token], index: int, options: Any, env: Any) -> str:
+    return "</table></div>\n"

@@ -1,0 +1,164 @@
+"""The pages of /docs/: templates/docs/LANGUAGE/NAME.md, each with a small front matter.
+
+    ---
+    title: opencode
+    summary: One sentence.
+    kind: terminal              (one of KINDS)
+    order: 10                   (place in lists)
+    apis: chat                  (of APIS, by commas)
+    needs: chat, stream, tools  (calls that must work for it: names of probes)
+    file: opencode.json         (its configuration, in templates/docs/code/NAME/; may be absent)
+    path: ~/.config/opencode/opencode.json
+    words: agent, tui           (found by the search; may be absent)
+    ---
+
+Both languages have the same pages with the same front matter but for the words (a test says so).
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+from django.utils.functional import Promise
+from django.utils.translation import get_language
+from django.utils.translation import gettext_lazy as _
+
+FOLDER = Path(settings.BASE_DIR) / "templates" / "docs"
+CODE = FOLDER / "code"
+LANGUAGES = ("es", "en")
+GUIDE = "guide"
+KINDS: dict[str, Promise] = {
+    "terminal": _("Terminal agents"),
+    "editor": _("Editors"),
+    "app": _("Applications"),
+    "library": _("Libraries"),
+    GUIDE: _("Guides"),
+}
+APIS: dict[str, str] = {
+    "chat": "/v1/chat/completions",
+    "messages": "/v1/messages",
+    "responses": "/v1/responses",
+    "embeddings": "/v1/embeddings",
+}
+
+
+class BadPage(Exception):
+    """A file that can't be read; the message names it and the line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    name: str
+    language: str
+    title: str
+    summary: str
+    kind: str
+    order: int
+    apis: tuple[str, ...]
+    needs: tuple[str, ...]
+    file: str
+    path: str
+    words: tuple[str, ...]
+    body: str
+
+    @property
+    def is_guide(self) -> bool:
+        return self.kind == GUIDE
+
+    @property
+    def kind_title(self) -> Promise:
+        return KINDS[self.kind]
+
+    @property
+    def routes(self) -> list[str]:
+        return [APIS[api] for api in self.apis]
+
+    def says(self, text: str) -> bool:
+        """Every word of the search is somewhere in the page; accents and case don't matter."""
+        haystack = _plain(" ".join((self.title, self.summary, *self.words, self.body)))
+        return all(word in haystack for word in _plain(text).split())
+
+
+def language() -> str:
+    """Of the reader, among those that pages are written in."""
+    return "en" if (get_language() or "es").startswith("en") else "es"
+
+
+@cache
+def load(language: str) -> dict[str, Page]:
+    """Every page of a language, in the order of lists."""
+    found = [_read(file, language) for file in sorted((FOLDER / language).glob("*.md"))]
+    kinds = list(KINDS)
+    found.sort(key=lambda page: (kinds.index(page.kind), page.order, page.name))
+    return {page.name: page for page in found}
+
+
+def find(name: str, *, guide: bool) -> Page | None:
+    page = load(language()).get(name)
+    return page if page and page.is_guide == guide else None
+
+
+def listing(*, text: str = "", kind: str = "", api: str = "") -> list[Page]:
+    """Client pages, for the list of examples."""
+    return [
+        page
+        for page in load(language()).values()
+        if not page.is_guide
+        and (not kind or page.kind == kind)
+        and (not api or api in page.apis)
+        and page.says(text)
+    ]
+
+
+def guides() -> list[Page]:
+    return [page for page in load(language()).values() if page.is_guide]
+
+
+def _read(file: Path, language: str) -> Page:
+    _nothing, head, body = file.read_text(encoding="utf-8").split("---\n", 2)
+    fields: dict[str, str] = {}
+    for line in head.splitlines():
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise BadPage(f"{file.name} ({language}): {line}")
+        fields[name.strip()] = value.strip()
+    try:
+        return Page(
+            name=file.stem,
+            language=language,
+            title=fields.pop("title"),
+            summary=fields.pop("summary"),
+            kind=_known(fields.pop("kind"), KINDS),
+            order=int(fields.pop("order")),
+            apis=tuple(_known(api, APIS) for api in _list(fields.pop("apis", ""))),
+            needs=_list(fields.pop("needs", "")),
+            file=fields.pop("file", ""),
+            path=fields.pop("path", ""),
+            words=_list(fields.pop("words", "")),
+            body=_known_fields(fields, body),
+        )
+    except (KeyError, ValueError) as problem:
+        raise BadPage(f"{file.name} ({language}): {problem}") from None
+
+
+def _known_fields(left: dict[str, str], body: str) -> str:
+    if left:
+        raise ValueError(f"unknown fields: {', '.join(left)}")
+    return body
+
+
+def _known(value: str, among: dict[str, Promise] | dict[str, str]) -> str:
+    if value not in among:
+        raise ValueError(f"{value} is none of {', '.join(among)}")
+    return value
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _plain(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -1,0 +1,84 @@
+"""What pages are filled with: from settings and rows, at the moment they are read."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from inference.examples import LONGEST_ANSWER, PLACEHOLDER
+from inference.limits import Limits, outgoing_share
+from inference.models import CatalogModel, Kind, Slot
+
+UNKNOWN = "UNKNOWN"
+"""In place of a figure of a model while the slot has none; pages say so beside it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The slots that examples speak of, as they stand now."""
+
+    chat: Slot | None
+    embedding: Slot | None
+
+    @property
+    def model(self) -> CatalogModel | None:
+        return self.chat.model if self.chat else None
+
+    @property
+    def embedding_model(self) -> CatalogModel | None:
+        return self.embedding.model if self.embedding else None
+
+    @property
+    def runs(self) -> bool:
+        return self.model is not None
+
+
+def reading() -> Reading:
+    """One query. The slot that new members start with, and the first one for embeddings."""
+    slots = list(Slot.objects.select_related("model").order_by("number"))
+    chats = {slot.name: slot for slot in slots if slot.kind == Kind.CHAT}
+    embedding = next((slot for slot in slots if slot.kind == Kind.EMBEDDING), None)
+    chat = chats.get(settings.PUBLIC_MODEL) or next(iter(chats.values()), None)
+    return Reading(chat=chat, embedding=embedding)
+
+
+def values(now: Reading) -> dict[str, str]:
+    """Every name that pages may use between double braces. All are text."""
+    model = now.model
+    context = model.context_length if model else 0
+    output = min(context, model.max_output) if model else 0
+    limits = Limits(settings.MEMBER_RPM, settings.MEMBER_PARALLEL)
+    old = outgoing_share(limits)
+    return {
+        "site_url": settings.SITE_URL,
+        "api_url": settings.API_URL,
+        "base_url": f"{settings.API_URL}/v1",
+        "key": PLACEHOLDER,
+        "model": now.chat.name if now.chat else settings.PUBLIC_MODEL,
+        "model_name": model.name if model else UNKNOWN,
+        "model_title": model.title if model else UNKNOWN,
+        "context": str(context or UNKNOWN),
+        "output": str(output or UNKNOWN),
+        "short_output": str(min(LONGEST_ANSWER, output or LONGEST_ANSWER)),
+        **_claims(model),
+        "embedding_model": now.embedding.name if now.embedding else UNKNOWN,
+        "rpm": str(limits.rpm),
+        "parallel": str(limits.parallel),
+        "old_rpm": str(old.rpm),
+        "old_parallel": str(old.parallel),
+        "overlap_hours": str(settings.ROTATION_OVERLAP_SECONDS // 3600),
+        "retired_days": str(settings.RETIRED_NAME_DAYS),
+    }
+
+
+def _claims(model: CatalogModel | None) -> dict[str, str]:
+    """What a client is told that the model can do, as JSON."""
+    sees = bool(model and model.has("vision"))
+    return {
+        "tools": _json(bool(model and model.has("tools"))),
+        "images": _json(sees),
+        "inputs": '"text", "image"' if sees else '"text"',
+    }
+
+
+def _json(yes: bool) -> str:
+    return "true" if yes else "false"
