@@ -15,6 +15,8 @@ from inference.models import (
     Alert,
     CatalogModel,
     FleetEvent,
+    Incident,
+    IncidentUpdate,
     Key,
     KeyEvent,
     KeyHolder,
@@ -248,3 +250,16 @@ class AlertAdmin(ReadOnlyAdmin):
     @admin.display(description=_("what"), ordering="code")
     def what(self, alert: Alert) -> str:
         return str(fleet_words(alert.code))
+
+
+class IncidentUpdateInline(ReadOnlyInline):
+    model = IncidentUpdate
+
+
+@admin.register(Incident)
+class IncidentAdmin(ReadOnlyAdmin):
+    list_display = ("slot", "began_at", "ended_at")
+    list_filter = ("slot", ("ended_at", admin.EmptyFieldListFilter))
+    list_select_related = ("slot",)
+    date_hierarchy = "began_at"
+    inlines = (IncidentUpdateInline,)

@@ -130,5 +130,5 @@ def fetchable(view: ServerView) -> list[tuple[CatalogModel, bool]]:
 def open_alerts() -> Any:
     """With everything that names what they are about."""
     return Alert.objects.filter(closed_at=None).select_related(
-        "server", "replica__server", "replica__slot", "swap__slot"
+        "server", "slot", "replica__server", "replica__slot", "swap__slot"
     )
