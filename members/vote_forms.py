@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from inference.models import CatalogModel, Slot
 from inference.names.changes import CAPABILITIES
+from inference.staff.model_form import PrettyJSON
 from members.models.votes import SLUG
 from members.voting import rounds
 from members.voting.facts import LISTS, NUMBERS
@@ -158,6 +159,7 @@ class FactsForm(forms.Form):
         label=_("config.json"),
         help_text=_("The whole file: what fits on our servers is computed from it."),
         required=False,
+        encoder=PrettyJSON,
         widget=forms.Textarea(attrs={"rows": 8, "class": "mono", "spellcheck": "false"}),
     )
 
@@ -176,7 +178,7 @@ class FactsForm(forms.Form):
     def of(cls, known: dict[str, Any]) -> "FactsForm":
         shown = {name: known.get(name) for name in (*NUMBERS, *LISTS, "licence", "revision")}
         shown["languages"] = ", ".join(known.get("languages", []))
-        shown["config"] = known.get("config") or None
+        shown["config"] = known.get("config") or {}
         return cls(initial=shown)
 
 

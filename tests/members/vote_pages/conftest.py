@@ -1,6 +1,7 @@
 """The rounds of the functions' tests, seen through pages."""
 
 import re
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -42,4 +43,4 @@ def text(page: object) -> str:
     """What a person reads, in one line."""
     body = page.content.decode()  # type: ignore[attr-defined]
     found = re.search("<main.*</main>", body, re.DOTALL)
-    return " ".join(re.sub("<[^>]+>", " ", found[0] if found else body).split())
+    return " ".join(unescape(re.sub("<[^>]+>", " ", found[0] if found else body)).split())

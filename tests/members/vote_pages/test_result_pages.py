@@ -13,10 +13,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from members.models import Ballot, User, Vote
+from members.models import Ballot, Candidate, User, Vote
 from members.voting import ballots, receipts, rounds
 from tests.members.vote_pages.conftest import text
-from tests.members.voting.conftest import A, B, in_days
+from tests.members.voting.conftest import A, B, guards_off, in_days
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -166,14 +166,13 @@ def test_ten_thousand_ballots_of_ten_options_stay_small(
         "quorum": 3_600,
         "quorum_met": True,
         "winner": "keep",
+        "tied": [],
+        "tie_rule": "",
         "first": [1_000] * 10,
         "levels": [[option] for option in options],
         "pairwise": [[0 if i == j else 4_321 for j in size] for i in size],
         "paths": [[0 if i == j else 1_234 for j in size] for i in size],
     }
-    from members.models import Candidate
-    from tests.members.voting.conftest import guards_off
-
     with guards_off(), connection.cursor() as cursor:
         cursor.execute("ALTER TABLE members_candidate DISABLE TRIGGER USER")
         Vote.objects.filter(pk=vote.pk).update(result=many)
