@@ -12,7 +12,7 @@ def share(part: float | None) -> str:
     """0.256 → 26 %, as the reader's language writes it; a dash for nothing."""
     if part is None:
         return "–"
-    return pgettext("percentage", "%(number)s%%") % {"number": formats.number_format(part * 100, 0)}
+    return pgettext("percentage", "%(number)s%%") % {"number": round(part * 100)}
 
 
 @register.filter
@@ -22,5 +22,7 @@ def brief(value: int) -> str:
         if value >= size:
             scaled = value / size
             digits = 0 if scaled >= 100 or value % size == 0 else 1
-            return f"{formats.number_format(scaled, digits)}\N{NO-BREAK SPACE}{sign}"
+            # Rounded here: Django cuts digits off.
+            number = formats.number_format(round(scaled, digits), digits)
+            return f"{number}\N{NO-BREAK SPACE}{sign}"
     return formats.number_format(value)

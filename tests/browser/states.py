@@ -35,6 +35,7 @@ from members.models import Application, Decision, Mail, MembershipEvent, User
 from members.views.people import GOODBYE
 from nan import devmail
 from tests.browser.fleet_states import fleet_views
+from tests.browser.usage_states import usage_views
 from tests.browser.view import View, click, open_all
 from tests.pages.test_pages import ACCOUNT, SECOND_FACTOR, SECURITY_KEY, SIGNED_OUT
 from tests.people import applicant, let_in, person, staff
@@ -328,4 +329,8 @@ def all_fleet_views() -> list[View]:
     ]
 
 
-PARTS: dict[str, Callable[[], list[View]]] = {"people": people_views, "fleet": all_fleet_views}
+PARTS: dict[str, Callable[[], list[View]]] = {
+    "people": people_views,
+    "fleet": all_fleet_views,
+    "usage": usage_views,
+}

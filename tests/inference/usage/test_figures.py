@@ -4,8 +4,10 @@ from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.utils.translation import override
 
 from inference.models import Key, KeyHolder, Usage
+from inference.templatetags.usage import brief, share
 from inference.usage import figures
 from inference.usage.chart import BOTTOM, HEIGHT, TOP, chart, nice
 from inference.usage.figures import Figures, Span, grouped, lines, of_holder, total
@@ -94,3 +96,24 @@ def test_the_axis_always_reaches_the_highest_bar() -> None:
 def test_no_day_at_all_is_an_empty_chart() -> None:
     assert chart([]).bars == []
     assert grouped([], lambda line: line.day) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1 k"),
+        (4_598_000, "4.6 M"),
+        (374_000, "374 k"),
+        (10**9, "1 G"),
+    ],
+)
+def test_long_numbers_where_there_is_little_room(value: int, text: str) -> None:
+    with override("en"):
+        assert brief(value) == text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def test_shares_are_rounded_and_nothing_has_none() -> None:
+    with override("en"):
+        assert [share(part) for part in (0.776, 1.0, None)] == ["78%", "100%", "–"]

@@ -1,0 +1,77 @@
+"""What a member does shows on her page within a minute, counted once, and nowhere else."""
+
+import csv
+import io
+import re
+
+import pytest
+
+from tests.api import ROUTES, ApiClient, at_once
+from tests.stack import Stack, wait_until
+from tests.visitor import Visitor, members
+
+A_MINUTE = 60
+
+
+@pytest.fixture(scope="module")
+def people(stack: Stack) -> list[Visitor]:
+    return members(stack, 2)
+
+
+def today(person: Visitor) -> dict[str, int]:
+    """Her figures of today by the file, all names and keys together."""
+    rows = csv.DictReader(io.StringIO(person.get("/usage/usage.csv?days=7")))
+    found: dict[str, int] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name not in ("day_utc", "model", "key"):
+                found[name] = found.get(name, 0) + int(value)
+    return found
+
+
+def until(person: Visitor, **wanted: int) -> dict[str, int]:
+    def there() -> dict[str, int] | None:
+        found = today(person)
+        return found if all(found.get(n, 0) >= v for n, v in wanted.items()) else None
+
+    return wait_until(there, seconds=A_MINUTE, what=f"usage to show {wanted}")  # type: ignore[return-value]
+
+
+def test_from_calls_to_the_page(stack: Stack, people: list[Visitor]) -> None:
+    mara, nora = people
+    api = ApiClient(stack.api, mara.create_key())
+    nora.create_key()
+    for route in ROUTES:
+        assert api.call(route).status_code == 200
+        assert api.call(route, stream=True).status_code == 200
+        api.leave_midstream(route, "a long story")
+    found = until(mara, requests=9)
+    assert found["requests"] == 9
+    assert found["input_tokens"] > 0
+    assert found["output_tokens"] > 0
+    assert today(nora) == {}
+    page = mara.get("/usage/")
+    assert f"{found['input_tokens']:,}" in page
+    # Once more and by another key: the same figures, and the new ones beside them.
+    mara.post("/key/rotate", {"at_once": "1"})
+    api = ApiClient(stack.api, mara.reveal())
+    assert api.call().status_code == 200
+    assert until(mara, requests=10)["requests"] == 10
+    assert len(set(re.findall(r"<code>(sk-….{4})</code>", mara.get("/usage/")))) == 2
+    mara.post("/key/revoke")
+    wait_until(lambda: "Create my key" in mara.get("/key/"), seconds=30, what="the key to be gone")
+    assert today(mara)["requests"] == 10
+
+
+def test_refusals_by_limit_and_what_is_left_now(stack: Stack, people: list[Visitor]) -> None:
+    nora = people[1]
+    nora.post("/key/rotate", {"at_once": "1"})
+    api = ApiClient(stack.api, nora.reveal())
+    answers = at_once([lambda: api.call(text="[[slow]] hello")] * 12)
+    refused = sum(answer.status_code == 429 for answer in answers)
+    assert refused > 0
+    live = nora.http.get("/usage/live", headers={"HX-Request": "true"}).text
+    assert re.search(r"\b88\s+of\s+100\b", live), live
+    found = until(nora, refused_in_parallel=refused)
+    assert found["refused_in_parallel"] == refused
+    assert found["refused_requests_a_minute"] == 0
