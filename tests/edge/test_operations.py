@@ -51,6 +51,22 @@ def test_the_log_holds_no_query_no_header_and_no_token(tmp_path: Path) -> None:
     assert list(lines[0]) == LOG_KEYS
 
 
+def test_v8_ballots_leave_no_line_in_the_log(tmp_path: Path) -> None:
+    """Lines of POSTs would count them."""
+    with (
+        RawServer(answer_ok) as upstream,
+        running_edge(tmp_path, gateway=upstream.address, web=upstream.address) as running,
+    ):
+        assert post(running.site, "/vote/2026-Q4/", b"rank%3Akeep=1").status == 200
+        get(running.site, "/vote/2026-Q4/")
+        post(running.site, "/waitlist/", b"x=1")
+        lines = running.log()
+    assert sorted((line["m"], line["p"]) for line in lines) == [
+        ("GET", "/vote"),
+        ("POST", "/waitlist"),
+    ]
+
+
 def test_metrics_for_prometheus(scene: Scene) -> None:
     answer = get(scene.edge.ops, "/metrics")
     assert answer.status == 200
