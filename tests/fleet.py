@@ -189,13 +189,21 @@ result = events.count()""")
     def model(self, slot: str = "nan") -> str:
         return str(self.ask(f"Slot.objects.get(name={slot!r}).model.name"))
 
-    def other_model(self, *, slot: str = "nan", has: Sequence[str] = ()) -> str:
+    def go_home(self, home: str) -> None:
+        """Back to the model that the tests begin with, whatever a failed one has left."""
+        self.settle(seconds=90)
+        if self.model() != home:
+            self.until(self.plan(home, at_deadline="cut"), "done", seconds=150)
+
+    def other_model(
+        self, *, slot: str = "nan", has: Sequence[str] = (), biggest: bool = False
+    ) -> str:
         """The smallest other one that a replica of the slot could hold, with these abilities."""
         code = f"""
 slot = Slot.objects.get(name={slot!r})
 fits = CatalogModel.objects.offered().filter(kind=slot.kind, gpus_needed=slot.model.gpus_needed)
 fits = fits.filter(capabilities__contains={list(has)!r}).exclude(pk=slot.model_id)
-result = fits.order_by("weights_mib").first().name"""
+result = fits.order_by({"-weights_mib" if biggest else "weights_mib"!r}).first().name"""
         return str(self.do(code))
 
     def restart_replica(self, number: int) -> None:
@@ -258,7 +266,7 @@ result = None""")
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 line = process.cmdline()
-                if "inference.simulator" in line and port in line:
+                if "inference.simulator" in line and f"--port={port}" in line:
                     found.append(process)
         return found
 

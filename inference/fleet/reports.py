@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 from django.utils import timezone
 
+from inference import wake
 from inference.fleet import alerts, tell
 from inference.fleet.change import note_server
 from inference.models import Server
@@ -39,7 +40,14 @@ def take(name: str, report: dict[str, Any]) -> bool:
     )
     if stored and server.joined_at is None:
         note_server(server, "joined")
+    if stored and _states(report) != _states(server.report):
+        wake.fleet()
     return bool(stored)
+
+
+def _states(report: dict[str, Any]) -> dict[str, str]:
+    """Of the engines: when one has come or gone, nobody should wait for the beat."""
+    return {name: found.get("state", "") for name, found in report.get("engines", {}).items()}
 
 
 def _readable(report: dict[str, Any]) -> bool:

@@ -45,8 +45,8 @@ def _fleet(stack: Stack) -> Iterator[Fleet]:
 
 @pytest.fixture
 def fleet(_fleet: Fleet) -> Fleet:
-    """All replicas serve when a test begins."""
-    _fleet.settle(seconds=90)
+    """All replicas serve the same model when a test begins."""
+    _fleet.go_home(HOME)
     return _fleet
 
 
@@ -61,6 +61,7 @@ def staff(stack: Stack) -> Visitor:
     return admin(stack)
 
 
+HOME = "qwen3.6-35b-a3b"
 MAKING = "Your key is being made at the gateway."
 TRYING = "The gateway does not answer right now. We keep trying; you need not do anything."
 

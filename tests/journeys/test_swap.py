@@ -8,6 +8,7 @@ import pytest
 
 from tests.api import ROUTES, ApiClient, GatewayAdmin
 from tests.fleet import Fleet
+from tests.journeys.conftest import HOME
 from tests.load import Load
 from tests.stack import Stack, wait_until
 from tests.visitor import Visitor
@@ -17,7 +18,7 @@ from tests.visitor import Visitor
 def moved(_fleet: Fleet, load_key: str) -> Iterator[tuple[str, str, Load]]:
     """From one model to another under load: the old one's name, the new one's, the load."""
     fleet = _fleet
-    fleet.settle(seconds=90)
+    fleet.go_home(HOME)
     old, new = fleet.model(), fleet.other_model()
     with Load(fleet.stack.api, load_key) as load:
         fleet.until(fleet.plan(new), "done", seconds=120)

@@ -77,7 +77,7 @@ def test_a_model_that_loads_longer_than_it_may_goes_back(fleet: Fleet, load_key:
 
 def test_memory_that_is_not_given_back_leaves_one_replica_down(fleet: Fleet, load_key: str) -> None:
     """S8: it waits for the memory and not for the port, says so, and kills nothing of others'."""
-    old, new = fleet.model(), fleet.other_model()
+    old, new = fleet.model(), fleet.other_model(biggest=True)
     with fleet.faults({old: ["keep-memory"]}):
         fleet.restart_replica(1)
     with Load(fleet.stack.api, load_key) as load:

@@ -67,7 +67,7 @@ def test_refusals_by_limit_and_what_is_left_now(stack: Stack, people: list[Visit
     nora = people[1]
     nora.post("/key/rotate", {"at_once": "1"})
     api = ApiClient(stack.api, nora.reveal())
-    answers = at_once([lambda: api.call(text="[[slow]] hello")] * 12)
+    answers = at_once([lambda: api.call(text="[sim:sleep=2] hello")] * 12)
     refused = sum(answer.status_code == 429 for answer in answers)
     assert refused > 0
     live = nora.http.get("/usage/live", headers={"HX-Request": "true"}).text
