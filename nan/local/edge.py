@@ -20,18 +20,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 SOURCE = Path(__file__).resolve().parents[2] / "deploy" / "haproxy"
 OLDEST_SYSTEM_VERSION = (2, 8)
 SLOTS = 8
 PLACES = 32  # in each slot
-BALANCES = {
-    "leastconn": "    balance leastconn",
-    "affinity": "    balance hash req.hdr(x-affinity)\n"
-    "    hash-type consistent\n"
-    "    hash-balance-factor 150",
-}
+ADDRESSES = ("site_bind", "api_bind", "pool_bind", "ops_bind", "web", "gateway")
+BALANCES = ("affinity", "leastconn")
 # Made once and then left to the fleet worker, which writes them while HAProxy runs.
 RUNTIME_FILES = ("slots.map", "retired.map", "rotations.map", "server-state")
 
@@ -70,18 +67,14 @@ class EdgeSettings:
     stream_timeout: str = "1h"
     error_body_timeout: str = "5s"
     queue_seconds: int = 60
-    balance: str = "leastconn"
+    balance: str = BALANCES[0]
 
     def __post_init__(self) -> None:
-        for name in ("site_bind", "api_bind", "pool_bind", "ops_bind", "web", "gateway"):
+        for name in ADDRESSES + (("redirect_bind",) if self.redirect_bind else ()):
             _require_address(name, getattr(self, name))
-        if self.redirect_bind:
-            _require_address("redirect_bind", self.redirect_bind)
-        for name in ("site_url", "api_url"):
-            if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+/?", getattr(self, name)):
-                raise EdgeError(
-                    f"{name} must be http(s)://HOST[:PORT], not {getattr(self, name)!r}."
-                )
+        for name, url in (("site_url", self.site_url), ("api_url", self.api_url)):
+            if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+/?", url):
+                raise EdgeError(f"{name} must be http(s)://HOST[:PORT], not {url!r}.")
         if not 1 <= self.queue_seconds <= 600:
             raise EdgeError(f"queue_seconds must be 1 to 600, not {self.queue_seconds!r}.")
         if self.balance not in BALANCES:
@@ -108,7 +101,7 @@ class EdgeSettings:
                 tls_cert=environment.get("EDGE_TLS_CERT", ""),
                 redirect_bind=environment.get("EDGE_REDIRECT_BIND", ""),
                 queue_seconds=int(environment.get("POOL_QUEUE_SECONDS", "60")),
-                balance=environment.get("POOL_BALANCE", "leastconn"),
+                balance=environment.get("POOL_BALANCE", BALANCES[0]),
             )
         except ValueError:
             raise EdgeError("POOL_QUEUE_SECONDS must be a whole number of seconds.") from None
@@ -145,7 +138,9 @@ def _binds(settings: EdgeSettings) -> dict[str, str]:
         }
     # HTTP/1.1 only: over HTTP/2 the answer to a body that is too large gets lost.
     tls = f"ssl crt {settings.tls_cert} alpn http/1.1"
-    public = _redirect(settings)
+    public = ""
+    if bind := settings.redirect_bind:
+        public = _filled("redirect.cfg", BIND=bind, SITE=settings.site_url.rstrip("/"))
     binds = {"site": f"{settings.site_bind} {tls}", "api": f"{settings.api_bind} {tls}"}
     if settings.site_bind == settings.api_bind:
         public += _split_by_name(settings)
@@ -159,12 +154,6 @@ def _binds(settings: EdgeSettings) -> dict[str, str]:
         "SITE_BIND": f"bind {binds['site']}",
         "API_BIND": f"bind {binds['api']}",
     }
-
-
-def _redirect(settings: EdgeSettings) -> str:
-    if not settings.redirect_bind:
-        return ""
-    return _filled("redirect.cfg", BIND=settings.redirect_bind, SITE=settings.site_url.rstrip("/"))
 
 
 def _split_by_name(settings: EdgeSettings) -> str:
@@ -187,7 +176,7 @@ def _slots(settings: EdgeSettings) -> str:
             "slot.cfg",
             SLOT=f"slot{number:02}",
             PLACES=PLACES,
-            BALANCE=BALANCES[settings.balance],
+            BALANCE=_filled(f"balance-{settings.balance}.cfg").rstrip(),
             QUEUE_SECONDS=settings.queue_seconds,
             STREAM_TIMEOUT=settings.stream_timeout,
         )
@@ -201,11 +190,15 @@ def _connectable(bind: str) -> str:
     return f"{host if host not in ('', '*', '0.0.0.0', '[::]') else '127.0.0.1'}:{port}"
 
 
+def _texts(name: str) -> list[tuple[int, Any]]:
+    found = json.loads((SOURCE / name).read_text(encoding="utf-8"))
+    return [(int(status), entry) for status, entry in found.items()]
+
+
 def _site_pages() -> dict[int, str]:
     """Raw answers by status, from site-errors.json (retry_after in seconds, 0 for none)."""
     pages = {}
-    texts = json.loads((SOURCE / "site-errors.json").read_text(encoding="utf-8"))
-    for status, entry in texts.items():
+    for status, entry in _texts("site-errors.json"):
         body = _filled(
             "site-error.html",
             TITLE=entry["en"]["title"],
@@ -213,39 +206,27 @@ def _site_pages() -> dict[int, str]:
             TITLE_ES=entry["es"]["title"],
             TEXT_ES=entry["es"]["text"],
         )
-        pages[int(status)] = _raw_answer(
-            int(status), entry["reason"], "text/html; charset=utf-8", body, entry["retry_after"]
+        pages[status] = _raw_answer(
+            status, entry["reason"], "text/html; charset=utf-8", body, entry["retry_after"]
         )
     return pages
-
-
-API_PARSE_ERRORS = {
-    400: ("Bad Request", "bad_request", "This request is not valid HTTP."),
-    408: ("Request Timeout", "timeout", "The request took too long to arrive. Try again."),
-}
 
 
 def _api_errors() -> dict[int, str]:
     """For requests whose path nobody could read: one body in the shapes of both dialects."""
     answers = {}
-    for status, (reason, code, message) in API_PARSE_ERRORS.items():
-        error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
-        body = json.dumps({"type": "error", "error": error})
-        answers[status] = _raw_answer(status, reason, "application/json", body, 0)
+    for status, entry in _texts("api-errors.json"):
+        error = {"message": entry["message"], "type": "invalid_request_error", "param": None}
+        body = json.dumps({"type": "error", "error": error | {"code": entry["code"]}})
+        answers[status] = _raw_answer(status, entry["reason"], "application/json", body, 0)
     return answers
 
 
 def _raw_answer(status: int, reason: str, content_type: str, body: str, retry_after: int) -> str:
-    head = [
-        f"HTTP/1.1 {status} {reason}",
-        f"Content-Type: {content_type}",
-        f"Content-Length: {len(body.encode())}",
-        "Cache-Control: no-store",
-        "Connection: close",
-    ]
-    if retry_after:
-        head.append(f"Retry-After: {retry_after}")
-    return "\r\n".join(head) + "\r\n\r\n" + body
+    kind = f"Content-Type: {content_type}\r\nContent-Length: {len(body.encode())}\r\n"
+    later = f"Retry-After: {retry_after}\r\n" if retry_after else ""
+    rest = f"Cache-Control: no-store\r\nConnection: close\r\n{later}\r\n"
+    return f"HTTP/1.1 {status} {reason}\r\n{kind}{rest}{body}"
 
 
 def render(settings: EdgeSettings) -> dict[str, str]:
@@ -348,7 +329,7 @@ def main(arguments: list[str] | None = None) -> int:
         epilog="Needed: EDGE_RUN_DIR, SITE_URL, API_URL, EDGE_SITE_BIND, EDGE_API_BIND (HOST:PORT; "
         "the same twice with TLS splits by name). Also read: EDGE_POOL_BIND, EDGE_OPS_BIND, "
         "EDGE_WEB, EDGE_GATEWAY, EDGE_TLS_CERT (PEM with key), EDGE_REDIRECT_BIND, "
-        "POOL_QUEUE_SECONDS (a request's wait for an engine), POOL_BALANCE (leastconn, affinity). "
+        "POOL_QUEUE_SECONDS (a request's wait for an engine), POOL_BALANCE (affinity, leastconn). "
         "The fleet worker runs as the same user, with POOL_DIR set to EDGE_RUN_DIR.",
     )
     parser.add_argument("--check", action="store_true", help="also let HAProxy check the files")

@@ -322,6 +322,7 @@ def test_requests_are_cleaned(scene: Scene) -> None:
         "anthropic-version": "2026-10-21",
         "x-litellm-timeout": "1",
         "X-LiteLLM-Tags": "a",
+        "X-Affinity": "a",
         "X-Forwarded-For": "6.6.6.6",
         "X-Forwarded-Host": "evil.example",
         "Forwarded": "for=6.6.6.6",
