@@ -31,12 +31,13 @@ from inference.models import (
     Swap,
 )
 from members import mails, membership, waitlist
-from members.models import Application, Decision, Mail, MembershipEvent, User
+from members.models import Application, Decision, Mail, MembershipEvent, Proposal, User, Vote
 from members.views.people import GOODBYE
 from nan import devmail
 from tests.browser.fleet_states import fleet_views
 from tests.browser.usage_states import usage_views
 from tests.browser.view import View, click, open_all
+from tests.browser.vote_states import vote_views
 from tests.pages.test_pages import ACCOUNT, SECOND_FACTOR, SECURITY_KEY, SIGNED_OUT
 from tests.people import applicant, let_in, person, staff
 
@@ -255,6 +256,7 @@ def late_mails(user: User) -> None:
 
 
 ROWS = (User, Application, Decision, Mail, MembershipEvent, Key, KeyHolder, KeyEvent)
+VOTE_ROWS = (Proposal, Vote)
 FLEET_ROWS = (CatalogModel, Slot, Replica, Swap, PublicName, FleetEvent, Alert)
 
 
@@ -329,8 +331,14 @@ def all_fleet_views() -> list[View]:
     ]
 
 
+def all_vote_views() -> list[View]:
+    admin = staff("Alma")
+    return [*vote_views(admin, staff("Bruna")), *rows_views(admin, VOTE_ROWS)]
+
+
 PARTS: dict[str, Callable[[], list[View]]] = {
     "people": people_views,
     "fleet": all_fleet_views,
     "usage": usage_views,
+    "votes": all_vote_views,
 }
