@@ -7,6 +7,7 @@ worker has confirmed it (`pending_at_gateway`).
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -144,6 +145,27 @@ def set_limits(
     holder = _lock(user)
     text = f"{rpm or '·'} rpm, {parallel or '·'} parallel: {reason}"[:200]
     _set(holder, "limits", actor=actor, reason=text, own_rpm=rpm, own_parallel=parallel)
+
+
+# -- The product's own -------------------------------------------------------------------------
+
+
+@transaction.atomic
+def replace_own(*, owner_ref: UUID, limits: Limits, public_key: bytes, reason: str) -> Key:
+    """A new key for a holder that is no person; whatever it had before stops first."""
+    KeyHolder.objects.get_or_create(owner_ref=owner_ref)
+    holder = KeyHolder.objects.select_for_update().get(pk=owner_ref)
+    for key in _live(holder):
+        _retire(key)
+    KeyHolder.objects.filter(pk=owner_ref).update(own_rpm=limits.rpm, own_parallel=limits.parallel)
+    return _new_key(holder, public_key=public_key, actor=None, what="requested", reason=reason)
+
+
+@transaction.atomic
+def remove_own(*, owner_ref: UUID, reason: str) -> None:
+    holder = KeyHolder.objects.select_for_update().filter(pk=owner_ref).first()
+    if holder:
+        _remove(holder, "removed", actor=None, reason=reason)
 
 
 # -- Reading -----------------------------------------------------------------------------------

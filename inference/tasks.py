@@ -97,3 +97,12 @@ def thin_samples() -> None:
     from inference.status.thinning import thin
 
     thin()
+
+
+@shared_task
+def make_probes() -> None:
+    """By the beat, and again at once while a run has calls left."""
+    from inference.probes import runs
+
+    if runs.advance():
+        wake.probes()

@@ -14,6 +14,7 @@ PUBLISH_NAMES = "inference.tasks.gateway_publish_names"
 FLEET_PASS = "inference.tasks.fleet_pass"  # noqa: S105  # a name, not a password
 CHECK_REPLICA = "inference.tasks.fleet_check_replica"
 WATCH_REPLICA = "inference.tasks.fleet_watch_replica"
+MAKE_PROBES = "inference.tasks.make_probes"
 STALE = 20
 """Seconds after which a look at one engine is no longer worth taking."""
 
@@ -45,3 +46,8 @@ def check(replica_id: int, instance: str) -> None:
 
 def watch(replica_id: int, instance: str) -> None:
     enqueue(WATCH_REPLICA, replica_id, instance, expires=STALE)
+
+
+def probes() -> None:
+    """A run of probes is asked for, or has calls left."""
+    enqueue(MAKE_PROBES)

@@ -65,6 +65,10 @@ GPU_REDIS_URL = env.text("GPU_REDIS_URL", "")
 # -- Alerts: who hears of them besides the admins' mail. The address itself is a secret. ----------
 ALERT_WEBHOOK_URL = env.text("ALERT_WEBHOOK_URL", "")
 
+# -- Probes: the calls that examples depend on, made like a member's. On one's own machine by hand.
+PROBES = env.flag("PROBES", default=not LOCAL_STACK)
+PROBES_HOUR = env.number("PROBES_HOUR", 4)  # of the night, in Madrid
+
 # -- Votes: where proposed models are looked up -------------------------------------------------
 HF_ENDPOINT = env.text("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 
@@ -228,6 +232,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "facts": {
         "task": "members.tasks.look_up_facts",
+        "schedule": 15,
+        "options": {"expires": 15},
+    },
+    "probes": {
+        "task": "inference.tasks.make_probes",
         "schedule": 15,
         "options": {"expires": 15},
     },

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from inference.probes.words import OPERATORS as PROBE_WORDS
 from inference.smoke.words import WORDS as SMOKE_WORDS
 
 if TYPE_CHECKING:
@@ -100,9 +101,17 @@ STATES = {
     "last_replica_bad": _("The only serving replica of a slot answers badly; it stays."),
     "slot_down": _("A slot's model is down: the pool has no engine in service for it."),
     "swap_failed": _("A swap failed; the old model serves again where nothing else is said."),
+    "probe_failed": _("A call that examples depend on does not work as a member would make it."),
+    "probe_run_failed": _("The calls that examples depend on could not be checked."),
     "not_restored": _("A replica was left on the new model: it is the only one that serves."),
 }
-WORDS: "dict[str, StrPromise | Promise]" = {**REFUSALS, **CAUSES, **STATES, **SMOKE_WORDS}
+WORDS: "dict[str, StrPromise | Promise]" = {
+    **REFUSALS,
+    **CAUSES,
+    **STATES,
+    **SMOKE_WORDS,
+    **PROBE_WORDS,
+}
 UNKNOWN = _("Something went wrong that has no words yet. Read the fleet worker's log.")
 
 

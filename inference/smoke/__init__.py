@@ -14,7 +14,7 @@ from inference.engine import Engine, EngineUnavailable
 from inference.smoke import chat_checks, route_checks
 from inference.smoke.asking import LIMITS, Failed, Limits, Outcome, Run, Target, failure
 
-__all__ = ["CHECKS", "Check", "Limits", "Outcome", "Target", "checks_for", "run"]
+__all__ = ["CHECKS", "Check", "Limits", "Outcome", "Target", "checks_for", "judge", "run"]
 
 LONG_CONTEXT = 32_768
 """Tokens from which on a model is claimed to be good for long prompts."""
@@ -61,16 +61,23 @@ def checks_for(target: Target) -> list[str]:
 
 
 def run(name: str, engine: Engine, target: Target, *, limits: Limits = LIMITS) -> Outcome:
+    """One of CHECKS by its name; see `judge`."""
+    return judge(_BY_NAME[name].run, engine, target, limits=limits)
+
+
+def judge(
+    check: Callable[[Run], None], engine: Engine, target: Target, *, limits: Limits = LIMITS
+) -> Outcome:
     """One check, which raises nothing of its own and ends within `limits.whole` and a few seconds
     (the short calls before it, such as `/v1/models`, have their own limit)."""
     began = time.monotonic()
-    outcome = _outcome(_BY_NAME[name], Run(engine=engine, target=target, limits=limits))
+    outcome = _outcome(check, Run(engine=engine, target=target, limits=limits))
     return replace(outcome, seconds=round(time.monotonic() - began, 3))
 
 
-def _outcome(check: Check, conversation: Run) -> Outcome:
+def _outcome(check: Callable[[Run], None], conversation: Run) -> Outcome:
     try:
-        check.run(conversation)
+        check(conversation)
     except Failed as failed:
         return Outcome(ok=False, code=failed.code, detail=failed.detail)
     except EngineUnavailable as error:

@@ -19,7 +19,7 @@ LONG_PROMPT = 24_000
 _NEEDLE = "amber-4172"
 _HELLO = "Say hello in one short sentence."
 _PUZZLE = "Think for a moment, then answer in one sentence: why is 7 a prime number?"
-_TOOL = {
+TOOL = {
     "type": "function",
     "function": {
         "name": "weather",
@@ -33,7 +33,7 @@ _TOOL = {
 }
 
 
-def _quiet(run: Run) -> dict[str, Any]:
+def quiet(run: Run) -> dict[str, Any]:
     """For checks that are not about thinking: without it where the model lets us."""
     return NO_THINKING if "reasoning" in run.target.capabilities else {}
 
@@ -46,11 +46,11 @@ def _sound(run: Run, answer: Answer) -> None:
 
 
 def plain(run: Run) -> None:
-    _sound(run, run.chat(_HELLO, max_tokens=SHORT, **_quiet(run)))
+    _sound(run, run.chat(_HELLO, max_tokens=SHORT, **quiet(run)))
 
 
 def stream(run: Run) -> None:
-    _sound(run, run.chat(_HELLO, stream=True, max_tokens=SHORT, **_quiet(run)))
+    _sound(run, run.chat(_HELLO, stream=True, max_tokens=SHORT, **quiet(run)))
 
 
 def _thoughts(run: Run, *, streamed: bool) -> None:
@@ -73,7 +73,7 @@ def reasoning_stream(run: Run) -> None:
 def _calls_tool(run: Run, *, streamed: bool) -> None:
     prompt = "Use the tool to look up the weather in Lisbon."
     answer = run.chat(
-        prompt, stream=streamed, max_tokens=LONG, tools=[_TOOL], tool_choice="auto", **_quiet(run)
+        prompt, stream=streamed, max_tokens=LONG, tools=[TOOL], tool_choice="auto", **quiet(run)
     )
     expecting.no_thoughts_in(answer.content)
     expecting.tool_call(answer, tool="weather", argument="city")
@@ -93,7 +93,7 @@ def vision(run: Run) -> None:
     picture = {"type": "image_url", "image_url": {"url": _red_square()}}
     content = [picture, {"type": "text", "text": prompt}]
     body = {"messages": [{"role": "user", "content": content}], "max_tokens": SHORT}
-    answer = run.chat_body({**body, "temperature": 0, **_quiet(run)}, stream=False)
+    answer = run.chat_body({**body, "temperature": 0, **quiet(run)}, stream=False)
     _sound(run, answer)
     if "red" not in (answer.content or "").lower():
         raise Failed("smoke_vision", "the picture was not recognised")
@@ -105,10 +105,15 @@ def long_context(run: Run) -> None:
     admitted = served.get(run.target.name)
     if admitted is not None and admitted < run.target.context:
         raise Failed("smoke_context", f"{admitted} tokens instead of {run.target.context}")
-    lines = [f"Line {number}: the harbour is quiet." for number in range(_lines(run))]
+    find_line(run, _lines(run))
+
+
+def find_line(run: Run, count: int) -> None:
+    """Among so many others, of about 12 tokens each."""
+    lines = [f"Line {number}: the harbour is quiet." for number in range(count)]
     lines.insert(len(lines) // 3, f"Whoever asks, reply with exactly: {_NEEDLE}")
     prompt = "\n".join(lines) + "\nOne line above says what to reply. Do as it says."
-    answer = run.chat(prompt, max_tokens=SHORT, **_quiet(run))
+    answer = run.chat(prompt, max_tokens=SHORT, **quiet(run))
     _sound(run, answer)
     if _NEEDLE not in (answer.content or ""):
         raise Failed("smoke_long_context", f"lost in {len(lines)} lines")
@@ -125,7 +130,7 @@ def speculative(run: Run) -> None:
     Other requests may run meanwhile: they can only add to both counts.
     """
     before = run.engine.metrics()
-    run.chat("Count from 1 to 60, with commas.", max_tokens=LONG, **_quiet(run))
+    run.chat("Count from 1 to 60, with commas.", max_tokens=LONG, **quiet(run))
     after = run.engine.metrics()
     if after.drafted is None or after.accepted is None:
         raise Failed("smoke_speculative", "not configured")

@@ -22,6 +22,7 @@ from django.utils import timezone
 from inference.alone import alone
 from inference.gateway import Gateway, GatewayRefused, GatewayUnavailable
 from inference.models import Key, Usage, UsageDay
+from inference.probes.own_key import OWNER as PROBES
 from inference.provisioning import gateway
 from inference.usage.counters import CountersUnavailable, GatewayCounters, Refused, counters
 from inference.usage.reading import Counted, read_day
@@ -160,9 +161,10 @@ def _rows(
     day: date, fields: tuple[str, ...], found: Mapping[Place, tuple[int, ...]]
 ) -> list[Usage]:
     """Only those that gained something. Keys that are not ours (another installation's) are
-    left out."""
+    left out, and the probes' own."""
     tokens = {token for token, _model in found}
-    keys = Key.objects.filter(token__in=tokens).values_list("token", "pk", "holder_id")
+    known = Key.objects.filter(token__in=tokens).exclude(holder=PROBES)
+    keys = known.values_list("token", "pk", "holder_id")
     ours = {token: (key, holder) for token, key, holder in keys}
     kept = {
         (key, model): figures

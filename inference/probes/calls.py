@@ -1,0 +1,159 @@
+"""Which calls are probed, and how each is judged: as the smoke tests do, where both make the same.
+
+The difference is where they go: through the edge and the gateway, with a key and its limits.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from inference.engine import Event
+from inference.models import CatalogModel
+from inference.smoke import chat_checks, route_checks
+from inference.smoke.asking import Failed, Run
+
+LONGEST = 60_000
+"""Tokens, at most, of the long prompt: a GPU reads them in the time that one call has."""
+SLOT_SECONDS = 8
+"""In which the place of a call that was left must be free."""
+_LIMITED = "HTTP 429"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    name: str
+    title: Promise
+    needs: frozenset[str]
+    """Of the model's kind and capabilities."""
+    run: Callable[[Run], None]
+
+
+def tools_parallel(run: Run) -> None:
+    """What two calls at once gave is understood. Whether the model itself asks for two at once is
+    its own choice, and no fault; but those that it makes must be whole."""
+    asked = {
+        "role": "user",
+        "content": "Use the tool to look up the weather in Lisbon and in Porto, both at once.",
+    }
+    more = {"tools": [chat_checks.TOOL], "max_tokens": chat_checks.LONG, **chat_checks.quiet(run)}
+    first = run.chat_body({"messages": [asked], "temperature": 0, **more}, stream=False)
+    for call in first.tool_calls:
+        _whole(call.name, call.arguments)
+    cities = ("Lisbon", "Porto")
+    history = [asked, _two_calls(cities), *(_result(city) for city in cities)]
+    answer = run.chat_body({"messages": history, "temperature": 0, **more}, stream=False)
+    if not (answer.content or "").strip() and not answer.reasoning and not answer.tool_calls:
+        raise Failed("smoke_empty", "after two results")
+
+
+def _whole(name: str, arguments: str) -> None:
+    try:
+        sound = name == "weather" and "city" in json.loads(arguments)
+    except (ValueError, TypeError):
+        sound = False
+    if not sound:
+        raise Failed("smoke_tool_arguments", "one of several calls")
+
+
+def _two_calls(cities: tuple[str, ...]) -> dict[str, Any]:
+    calls = [
+        {
+            "id": f"call_{city.lower()}",
+            "type": "function",
+            "function": {"name": "weather", "arguments": json.dumps({"city": city})},
+        }
+        for city in cities
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def _result(city: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": f"call_{city.lower()}", "content": f"{city}: sunny"}
+
+
+def count_tokens(run: Run) -> None:
+    body = {"messages": [{"role": "user", "content": "How many tokens are these?"}]}
+    counted = run.post("/v1/messages/count_tokens", body).get("input_tokens")
+    if type(counted) is not int or counted <= 0:
+        raise Failed("probe_count")
+
+
+def long_context(run: Run) -> None:
+    """Close to the limit: three quarters of the context by a low estimate of a line's length."""
+    chat_checks.find_line(run, min(LONGEST, run.target.context * 3 // 4) // 12)
+
+
+def cancel(run: Run) -> None:
+    """Leaves as many streams in their middle as may run at once; then there is room again."""
+    for _number in range(2):
+        stream = run.events("/v1/chat/completions", _long_stream(run))
+        _first(stream)
+        stream.close()  # type: ignore[attr-defined]  # a generator
+    began = time.monotonic()
+    while True:
+        try:
+            run.chat("Say hello.", max_tokens=chat_checks.SHORT, **chat_checks.quiet(run))
+        except Failed as failed:
+            if failed.detail != _LIMITED:
+                raise
+            if time.monotonic() - began > SLOT_SECONDS:
+                raise Failed("probe_slot_taken", f"after {SLOT_SECONDS} s") from None
+            time.sleep(0.5)
+        else:
+            return
+
+
+def _long_stream(run: Run) -> dict[str, Any]:
+    asked = [{"role": "user", "content": "Count from 1 to 2000, with commas."}]
+    return {"messages": asked, "max_tokens": 4096, **chat_checks.quiet(run)}
+
+
+def _first(stream: Any) -> Event:
+    event: Event | None = next(stream, None)
+    if event is None:
+        raise Failed("smoke_half_stream", "no event")
+    return event
+
+
+def _call(name: str, title: Promise, run: Callable[[Run], None], *needs: str) -> Call:
+    return Call(name=name, title=title, needs=frozenset(needs or ("chat",)), run=run)
+
+
+CALLS: tuple[Call, ...] = (
+    _call("chat", _("Chat"), chat_checks.plain),
+    _call("stream", _("Chat, streamed"), chat_checks.stream),
+    _call("tools", _("A tool call"), chat_checks.tools, "chat", "tools"),
+    _call("tools_parallel", _("Several tool calls at once"), tools_parallel, "chat", "tools"),
+    _call("tools_stream", _("A tool call, streamed"), chat_checks.tools_stream, "chat", "tools"),
+    _call("reasoning", _("Reasoning"), chat_checks.reasoning, "chat", "reasoning"),
+    _call(
+        "reasoning_stream",
+        _("Reasoning, streamed"),
+        chat_checks.reasoning_stream,
+        "chat",
+        "reasoning",
+    ),
+    _call("messages", _("Messages, streamed, events in order"), route_checks.messages),
+    _call("count_tokens", _("Counting tokens"), count_tokens),
+    _call("responses", _("Responses"), route_checks.responses),
+    _call("responses_stream", _("Responses, streamed"), route_checks.responses_stream),
+    _call("vision", _("A picture"), chat_checks.vision, "chat", "vision"),
+    _call("long_context", _("A prompt close to the longest"), long_context),
+    _call("cancel", _("Leaving in the middle"), cancel),
+    _call("embedding", _("Embeddings"), route_checks.embedding, "embedding"),
+)
+BY_NAME = {call.name: call for call in CALLS}
+
+
+def claimed(model: CatalogModel) -> frozenset[str]:
+    return frozenset({model.kind, *model.capabilities})
+
+
+def calls_for(model: CatalogModel) -> list[Call]:
+    has = claimed(model)
+    return [call for call in CALLS if call.needs <= has]

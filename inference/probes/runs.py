@@ -1,0 +1,248 @@
+"""Asking for runs of probes and making them, a few calls at a time.
+
+A run is a row; whichever worker claims it goes on with the calls that are left. A call that fails
+is made once more at the end of its run: only what fails twice counts.
+"""
+
+import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.utils import timezone
+
+from inference import smoke, wake
+from inference.engine import Engine
+from inference.fleet.alerts import close_alert, open_alert
+from inference.models import ProbeResult, ProbeRun, ProbeRunState, Slot, Swap, SwapState
+from inference.probes import own_key
+from inference.probes.calls import BY_NAME, calls_for, claimed
+
+log = structlog.get_logger(__name__)
+
+LEASE = timedelta(seconds=60)
+TASK_SECONDS = 5
+"""No further call is begun after this; one takes up to twenty-five more."""
+KEY_SECONDS = 8
+LIMITS = smoke.Limits(first=20, whole=25)
+"""More patience than a smoke test has: members use the same engine meanwhile."""
+LIMITED = "HTTP 429"
+Cause = ProbeRun.Cause
+
+
+def ask(*, slots: Iterable[Slot], cause: str, swap: Swap | None = None) -> list[ProbeRun]:
+    """One run for each slot that serves a model; the one that is open already, if there is."""
+    runs = []
+    for slot in slots:
+        if slot.model is None:
+            continue
+        calls = [[call.name, 1] for call in calls_for(slot.model)]
+        try:
+            with transaction.atomic():
+                made = ProbeRun.objects.create(
+                    slot=slot, model=slot.model, cause=cause, swap=swap, left=calls
+                )
+        except IntegrityError:
+            made = ProbeRun.objects.open().get(slot=slot)
+        runs.append(made)
+    wake.probes()
+    return runs
+
+
+# -- What is due --------------------------------------------------------------------------------
+
+
+def ask_due(now: datetime) -> None:
+    """After each swap, and once a night. Nothing while a slot's model is being changed."""
+    if not settings.PROBES:
+        return
+    night = _last_night(now)
+    for slot in _settled_slots().annotate(last=Max("probe_runs__asked_at")):
+        swap = _last_swap(slot)
+        if swap and swap.finished_at and (slot.last is None or slot.last < swap.finished_at):
+            ask(slots=[slot], cause=Cause.SWAP, swap=swap)
+        elif slot.last is None or slot.last < night:
+            ask(slots=[slot], cause=Cause.NIGHT)
+
+
+def _settled_slots() -> "QuerySet[Slot]":
+    moving = Swap.objects.active().filter(slot=OuterRef("pk"))
+    serving = Slot.objects.exclude(model=None).filter(~Exists(moving))
+    return serving.select_related("model").order_by("number")
+
+
+def _last_swap(slot: Slot) -> Swap | None:
+    done = Swap.objects.filter(slot=slot, state=SwapState.DONE, to_model=slot.model)
+    return done.order_by("-finished_at").first()
+
+
+def _last_night(now: datetime) -> datetime:
+    """The latest moment at which the hour of the probes struck."""
+    local = timezone.localtime(now)
+    today = local.replace(hour=settings.PROBES_HOUR, minute=0, second=0, microsecond=0)
+    return today if today <= local else today - timedelta(days=1)
+
+
+# -- Making them --------------------------------------------------------------------------------
+
+
+def advance() -> bool:
+    """Goes on with the open run; True if there is more to do at once."""
+    now = timezone.now()
+    ask_due(now)
+    run = _claim(now)
+    if run is None:
+        return False
+    try:
+        _go_on(run)
+    except own_key.NoKey as problem:
+        _fail(run, problem.code)
+    finally:
+        ProbeRun.objects.filter(pk=run.pk, lease_until=run.lease_until).update(lease_until=None)
+    return ProbeRun.objects.open().exists()
+
+
+def _claim(now: datetime) -> ProbeRun | None:
+    """The one that runs, else the oldest that waits; None while a worker is at it."""
+    open_runs = ProbeRun.objects.open().select_related("slot", "model")
+    run = open_runs.filter(state=ProbeRunState.RUNNING).first() or open_runs.order_by("pk").first()
+    if run is None:
+        return None
+    lease = now + LEASE
+    if not ProbeRun.objects.free(now).filter(pk=run.pk).update(lease_until=lease):
+        return None
+    run.lease_until = lease
+    return run
+
+
+def _go_on(run: ProbeRun) -> None:
+    if run.is_late(timezone.now()):
+        _fail(run, "probe_too_long")
+    elif _moved(run):
+        _fail(run, "probe_model_changed")
+    elif run.state == ProbeRunState.ASKED:
+        _start(run)
+    elif value := _value(run):
+        _make_calls(run, value)
+
+
+def _moved(run: ProbeRun) -> bool:
+    """Another model may be answering: what it does must not be told of this one."""
+    unchanged = Slot.objects.filter(pk=run.slot_id, model=run.model_id)
+    return not unchanged.exists() or Swap.objects.active().filter(slot=run.slot_id).exists()
+
+
+def _start(run: ProbeRun) -> None:
+    try:
+        with transaction.atomic():
+            key = own_key.ask(run)
+            _write(run, state=ProbeRunState.RUNNING, key=key, started_at=timezone.now())
+    except IntegrityError:  # another run began in this moment; this one waits for its end
+        return
+
+
+def _value(run: ProbeRun) -> str | None:
+    """Waits a little for the gateway worker; None if it needs longer."""
+    deadline = time.monotonic() + KEY_SECONDS
+    while (value := own_key.value(run)) is None and time.monotonic() < deadline:
+        time.sleep(0.3)
+    return value
+
+
+def _make_calls(run: ProbeRun, value: str) -> None:
+    began = time.monotonic()
+    with Engine(settings.API_URL, value) as client:
+        while run.left and time.monotonic() - began < TASK_SECONDS:
+            (name, attempt), *rest = run.left
+            outcome = _probe(name, client, target(run))
+            if not outcome.ok and attempt == 1:
+                rest.append([name, 2])
+            elif _moved(run):
+                return
+            else:
+                _store(run, name, outcome)
+            _write(run, left=rest)
+    if not run.left:
+        _finish(run)
+
+
+def target(run: ProbeRun) -> smoke.Target:
+    return smoke.Target(
+        name=run.slot.name,
+        names=(run.slot.name, run.model.name),
+        capabilities=claimed(run.model),
+        context=run.model.context_length,
+    )
+
+
+def _probe(name: str, client: Engine, about: smoke.Target) -> smoke.Outcome:
+    outcome = smoke.judge(BY_NAME[name].run, client, about, limits=LIMITS)
+    if outcome.detail == LIMITED:
+        return smoke.Outcome(ok=False, code="probe_limited", seconds=outcome.seconds)
+    return outcome
+
+
+def _store(run: ProbeRun, name: str, outcome: smoke.Outcome) -> None:
+    ProbeResult.objects.update_or_create(
+        slot=run.slot,
+        model=run.model,
+        call=name,
+        defaults={
+            "ok": outcome.ok,
+            "code": outcome.code,
+            "detail": outcome.detail[:200],
+            "seconds": outcome.seconds,
+            "checked_at": timezone.now(),
+            "run": run,
+        },
+    )
+
+
+def _write(run: ProbeRun, **values: Any) -> None:
+    """Only while the claim is ours: a worker that was away too long writes nothing."""
+    ours = ProbeRun.objects.filter(pk=run.pk, lease_until=run.lease_until)
+    if ours.update(**values):
+        for name, value in values.items():
+            setattr(run, name, value)
+    else:
+        log.warning("probe_claim_lost", run=run.pk)
+        run.left = []
+
+
+# -- Ending -------------------------------------------------------------------------------------
+
+
+def _finish(run: ProbeRun) -> None:
+    if not _end(run, ProbeRunState.DONE):
+        return
+    known = [call.name for call in calls_for(run.model)]
+    ProbeResult.objects.filter(slot=run.slot, model=run.model).exclude(call__in=known).delete()
+    failed = list(run.results.filter(ok=False).values_list("call", "code"))
+    close_alert("probe_run_failed", slot=run.slot)
+    if failed:
+        detail = ", ".join(f"{call} ({code})" for call, code in failed)
+        open_alert("probe_failed", slot=run.slot, detail=f"{run.model.name}: {detail}")
+    else:
+        close_alert("probe_failed", slot=run.slot)
+    log.info("probes_made", slot=run.slot.name, model=run.model.name, failed=len(failed))
+
+
+def _fail(run: ProbeRun, code: str) -> None:
+    if not _end(run, ProbeRunState.FAILED, code):
+        return
+    log.warning("probes_not_made", slot=run.slot.name, code=code)
+    if code != "probe_model_changed":
+        open_alert("probe_run_failed", slot=run.slot, detail=code)
+
+
+def _end(run: ProbeRun, state: str, code: str = "") -> bool:
+    """Whether it was this worker that ended it. Its key goes with it."""
+    ours = ProbeRun.objects.filter(pk=run.pk, lease_until=run.lease_until, state__in=ProbeRun.OPEN)
+    if not ours.update(state=state, error_code=code, finished_at=timezone.now()):
+        return False
+    own_key.give_back(run)
+    return True
