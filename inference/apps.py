@@ -8,5 +8,7 @@ class InferenceConfig(AppConfig):
 
     def ready(self) -> None:
         from inference import metrics
+        from inference.status import metrics as status
 
         metrics.register()
+        status.register()

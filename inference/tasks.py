@@ -71,10 +71,12 @@ def fleet_watch_replica(replica: int, instance: str) -> None:
 @shared_task
 def gateway_publish_names() -> None:
     """By the beat, and at once when a swap has ended."""
+    from inference.heartbeats import beat
     from inference.names import life, publish
 
     life.retire_due()
     publish.publish()
+    beat("gateway")
 
 
 @shared_task

@@ -5,3 +5,8 @@ from django.utils.translation import gettext_lazy as _
 class MembersConfig(AppConfig):
     name = "members"
     verbose_name = _("Members")
+
+    def ready(self) -> None:
+        from members import metrics
+
+        metrics.register()

@@ -174,6 +174,19 @@ def test_speed_now_and_over_a_day(read: Callable[..., Any], slot: Slot) -> None:
     assert seen["day"]["first_token_p95_seconds"] == 1.0
 
 
+def test_an_hour_that_was_just_made_is_not_counted_twice(slot: Slot) -> None:
+    now = datetime(2026, 11, 29, 12, 3, tzinfo=UTC)
+    hour = {"span": "hour", "seconds": 3600, "generated": 36_000}
+    sampled(slot, now.replace(hour=11, minute=0), **hour)
+    sampled(
+        slot, now.replace(hour=11, minute=59), generated=300, running=20
+    )  # stands in the hour, and is recent as well
+    seen = gather(now)["slots"][0]
+    assert seen["now"]["tokens_per_second"] == 10.0
+    assert seen["day"]["tokens_per_second"] == 10.0
+    assert seen["day"]["running"] == 2.0
+
+
 def test_nobody_asked_is_no_speed(read: Callable[..., Any], slot: Slot) -> None:
     sampled(slot, timezone.now(), generated=0, running=0)
     assert only(read())["now"]["first_token_seconds"] is None
