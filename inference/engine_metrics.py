@@ -56,8 +56,8 @@ class EngineMetrics:
     ttft: Histogram
     """Time to first token, seconds."""
     finished: Mapping[str, float]
-    """Requests by `finished_reason`: stop, length, error, repetition. Clients that left are not in it:
-    vLLM 0.32 counts them nowhere, whatever its label `abort` suggests."""
+    """Requests by `finished_reason`: stop, length, error, repetition. Clients that left are not
+    among them: vLLM 0.32 counts them nowhere, whatever its label `abort` suggests."""
     prompt_tokens: float
     generated_tokens: float
     prefix_queries: float

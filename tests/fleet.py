@@ -270,6 +270,16 @@ result = None""")
                     found.append(process)
         return found
 
+    @contextmanager
+    def foreign_memory(self, *, gpu: int, mib: int) -> Iterator[Path]:
+        """Held by a process that is not ours."""
+        holder = self.stack.state_dir / "engines" / "gpus" / f"gpu{gpu}" / "999999"
+        holder.write_text(str(mib))
+        try:
+            yield holder
+        finally:
+            holder.unlink(missing_ok=True)
+
     def free_memory(self) -> None:
         """What a person does on the server: ends what held the GPUs' memory."""
         alive = {str(pid) for pid in psutil.pids()}

@@ -75,13 +75,32 @@ def test_a_model_that_loads_longer_than_it_may_goes_back(fleet: Fleet, load_key:
     assert (load.bad, fleet.model()) == ([], old)
 
 
-def test_memory_that_is_not_given_back_leaves_one_replica_down(fleet: Fleet, load_key: str) -> None:
-    """S8: it waits for the memory and not for the port, says so, and kills nothing of others'."""
+def test_memory_that_is_not_given_back_stops_the_swap(fleet: Fleet, load_key: str) -> None:
+    """S8: it waits for the memory and not for the port, and says so. The old model, which is
+    smaller, still has room and serves again."""
     old, new = fleet.model(), fleet.other_model(biggest=True)
     with fleet.faults({old: ["keep-memory"]}):
         fleet.restart_replica(1)
     with Load(fleet.stack.api, load_key) as load:
         swap = fleet.until(fleet.plan(new), "failed", seconds=120)
+        fleet.settle()
+    assert (swap["error"], [state for _, state in swap["parts"]]) == (
+        "memory_held",
+        ["restored", "waiting"],
+    )
+    assert (load.bad, {r["model"] for r in fleet.replicas()}) == ([], {old})
+    fleet.free_memory()
+
+
+def test_memory_that_others_hold_leaves_one_replica_down(fleet: Fleet, load_key: str) -> None:
+    """Neither model has room. Nothing of others' is killed; when they are gone, one click."""
+    old, new = fleet.model(), fleet.other_model(biggest=True)
+    with Load(fleet.stack.api, load_key) as load:
+        pk = fleet.plan(new)
+        fleet.until_step(pk, "draining")
+        with fleet.foreign_memory(gpu=0, mib=80_000) as holder:
+            swap = fleet.until(pk, "failed", seconds=120)
+            assert holder.exists()
     assert (swap["error"], [state for _, state in swap["parts"]]) == (
         "memory_held",
         ["down", "waiting"],
@@ -89,7 +108,6 @@ def test_memory_that_is_not_given_back_leaves_one_replica_down(fleet: Fleet, loa
     states = {r["number"]: r["state"] for r in fleet.replicas()}
     assert (states, load.bad) == ({1: "failed", 2: "serving"}, [])
     assert "replica_down" in fleet.alerts()
-    fleet.free_memory()
     fleet.act_on_replica("retry", 1)
     fleet.settle()
     assert {r["model"] for r in fleet.replicas()} == {old}
