@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from members.models import User, Vote
+from members.tally import quorum_of
 from members.views.community import may_read, person, round_of
 from members.voting import ballots, compare, receipts, rounds
 from members.voting.refusals import Refused
@@ -84,6 +85,7 @@ def _page(
         "standing": ballots.standing(vote=vote, user=user),
         "taking": rounds.taking_ballots(vote),
         "extensions": vote.extensions.select_related("asked_by", "confirmed_by"),
+        "needed": quorum_of(roll=vote.roll_size or 0, percent=vote.quorum_percent),
         "refusal": refusal,
     }
     return render(request, "vote/ballot.html", context, status=status)

@@ -100,28 +100,31 @@
   }
 
   function drag (row, handle, start) {
+    // The document listens: a row that is moved within the page loses its capture of the pointer.
     const before = groups()
-    divider.hidden = false // so that there is a place below it
-    row.classList.add('dragged')
-    handle.setPointerCapture(start.pointerId)
     let moved = false
     const follow = event => {
-      moved ||= Math.abs(event.clientY - start.clientY) > 4
-      if (moved) list.insertBefore(row, under(event.clientY, row) ?? null)
+      if (event.pointerId !== start.pointerId) return
+      if (!moved && Math.abs(event.clientY - start.clientY) < 5) return
+      moved = true
+      divider.hidden = false // so that there is a place below it
+      row.classList.add('dragged')
+      list.insertBefore(row, under(event.clientY, row) ?? null)
     }
     const end = event => {
-      handle.removeEventListener('pointermove', follow)
-      handle.removeEventListener('pointerup', end)
-      handle.removeEventListener('pointercancel', end)
+      if (event.pointerId !== start.pointerId) return
+      document.removeEventListener('pointermove', follow)
+      document.removeEventListener('pointerup', end)
+      document.removeEventListener('pointercancel', end)
       row.classList.remove('dragged')
       if (moved && event.type === 'pointerup') drop(row, before)
       draw()
       if (moved) announce(row)
       handle.focus()
     }
-    handle.addEventListener('pointermove', follow)
-    handle.addEventListener('pointerup', end)
-    handle.addEventListener('pointercancel', end)
+    document.addEventListener('pointermove', follow)
+    document.addEventListener('pointerup', end)
+    document.addEventListener('pointercancel', end)
   }
 
   rows.forEach(row => {
@@ -129,7 +132,9 @@
     const arrows = row.querySelector('.arrows')
     handle.hidden = arrows.hidden = false
     handle.addEventListener('pointerdown', event => {
-      if (event.button === 0) drag(row, handle, event)
+      if (event.button !== 0) return
+      event.preventDefault() // no selection of text on the way
+      drag(row, handle, event)
     })
     handle.addEventListener('keydown', event => {
       const by = { ArrowUp: -1, ArrowDown: 1 }[event.key]

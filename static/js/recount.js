@@ -54,10 +54,11 @@ function table (result, titles) {
 }
 
 function differing (ours, theirs) {
-  return COMPARED.filter(part => JSON.stringify(ours[part]) !== JSON.stringify(theirs[part]))
+  return COMPARED.filter(part => part in theirs && JSON.stringify(ours[part]) !== JSON.stringify(theirs[part]))
 }
 
-let published = null // what the server says came out, also when a CSV file is counted
+// What the server says came out; of a CSV file, until "count now", only this page's own words of it.
+let published = { digest: words.digest, winner: words.winner }
 
 async function show (text) {
   let found
@@ -72,12 +73,11 @@ async function show (text) {
     document.getElementById('look-up').hidden = true
     return say(['bad', words.bad])
   }
-  const theirs = published ?? found.result
-  const other = theirs ? differing(counted.result, theirs) : []
+  const other = differing(counted.result, published)
   const { ballots, winner } = counted.result
   say(
     ['', words.counted.replace('{ballots}', ballots).replace('{winner}', found.titles[winner] ?? winner)],
-    ...(theirs ? [other.length ? ['bad', words.other.replace('{parts}', other.join(', '))] : ['good', words.same]] : [])
+    other.length ? ['bad', words.other.replace('{parts}', other.join(', '))] : ['good', words.same]
   )
   document.getElementById('table').replaceChildren(table(counted.result, found.titles))
   document.getElementById('look-up').hidden = false

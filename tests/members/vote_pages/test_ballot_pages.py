@@ -1,12 +1,15 @@
 """The ballot and its receipt, as a voter, somebody else and a script meet them."""
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -111,6 +114,29 @@ def test_a_get_changes_nothing(vote: Vote, ana: Client, voters: list[User]) -> N
     assert ana.get(f"{PAGE}receipt/mail/").status_code == 405
 
 
+@pytest.mark.django_db(transaction=True)
+def test_twenty_posts_at_once_are_one_ballot(vote: Vote, voters: list[User]) -> None:
+    """With different rankings. The page shows the one that is stored, and it is one of them."""
+    clients = [signed_in(voters[0]) for _ in range(20)]
+    start = threading.Barrier(20)
+
+    def post(number: int) -> int:
+        ranks = {f"rank:{A}": "1", "rank:keep": "2"} if number % 2 else {f"rank:{B}": "1"}
+        start.wait(20)
+        try:
+            return clients[number].post(PAGE, ranks).status_code
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(20) as pool:
+        assert set(pool.map(post, range(20))) == {302}
+    assert Ballot.objects.count() == 1
+    stored = ballots.mine(vote=vote, user=voters[0])
+    assert stored in ([[A], ["keep"]], [[B]])
+    shown = "alpha-7B Now-One" if stored[0] == [A] else "beta-32B Not ranked"
+    assert shown in text(clients[0].get(f"{PAGE}receipt/"))
+
+
 # -- Who ----------------------------------------------------------------------------------------
 def unconfirmed() -> User:
     user = person("Uma", confirmed=False)
@@ -183,7 +209,7 @@ def test_before_it_opens_there_are_options_once_it_is_scheduled(
     assert ana.post(PAGE, RANKS).status_code == 409
     rounds.schedule(vote=prepared, actor=admin, opens_at=in_days(1), closes_at=in_days(2))
     page = ana.get(PAGE)
-    assert "Not open yet." in text(page)
+    assert "Not open yet. It opens on" in text(page)
     assert 'id="ranking"' not in page.content.decode()
     rounds.cancel(vote=prepared, actor=admin)
     assert ana.get(PAGE).status_code == 404

@@ -1,0 +1,133 @@
+"""Members write recipes and known problems, and say whether those of others worked for them."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from inference.docs import markup, pages
+from members import recipes
+from members.models import Recipe, RecipeEdit
+from members.recipe_forms import EditForm, RecipeForm
+from members.views.community import community, person
+
+FORM_METHODS = ["GET", "HEAD", "POST"]
+
+
+@require_safe
+@community
+def mine(request: HttpRequest) -> HttpResponse:
+    """Hers, with what became of each edit."""
+    found = Recipe.objects.filter(author=person(request), withdrawn_at=None)
+    rows = found.select_related("current").prefetch_related("edits")
+    return render(request, "docs/mine.html", {"recipes": rows})
+
+
+@require_http_methods(FORM_METHODS)
+@community
+def write(request: HttpRequest, name: str) -> HttpResponse:
+    page = pages.find(name, guide=False)
+    if page is None:
+        raise Http404
+    form = RecipeForm(request.POST or None, initial={"kind": request.GET.get("kind", "recipe")})
+    if _wants_to_save(request, form):
+        try:
+            recipes.write(user=person(request), client=name, **form.cleaned_data)
+        except recipes.Refused as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            messages.success(request, _("Thank you. An admin reads it before others see it."))
+            return redirect("docs_mine")
+    return _form_page(request, form, page)
+
+
+@require_http_methods(FORM_METHODS)
+@community
+def edit(request: HttpRequest, pk: int) -> HttpResponse:
+    recipe, user = _of_hers(request, pk), person(request)
+    newest = recipe.edits.first()
+    known = (
+        {"title": newest.title, "version": newest.version, "body": newest.body} if newest else {}
+    )
+    form = EditForm(request.POST or None, initial=known)
+    if _wants_to_save(request, form):
+        try:
+            recipes.edit(recipe=recipe, user=user, **form.cleaned_data)
+        except recipes.Refused as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            messages.success(request, _("Kept. An admin reads it before others see it."))
+            return redirect("docs_mine")
+    return _form_page(request, form, pages.find(recipe.client, guide=False), recipe=recipe)
+
+
+def _wants_to_save(request: HttpRequest, form: EditForm) -> bool:
+    return request.method == "POST" and request.POST.get("action") != "preview" and form.is_valid()
+
+
+def _form_page(
+    request: HttpRequest, form: EditForm, page: pages.Page | None, **more: Any
+) -> HttpResponse:
+    body = request.POST.get("body", "")[:8000]
+    context = {"form": form, "page": page, "preview": markup.text(body) if body else "", **more}
+    refused = form.is_bound and not form.is_valid() and request.POST.get("action") != "preview"
+    return render(request, "docs/write.html", context, status=422 if refused else 200)
+
+
+def _of_hers(request: HttpRequest, pk: int) -> Recipe:
+    recipe = get_object_or_404(Recipe, pk=pk, withdrawn_at=None)
+    if not recipes.may_edit(recipe, request.user):
+        raise Http404
+    return recipe
+
+
+@require_safe
+@community
+def history(request: HttpRequest, pk: int) -> HttpResponse:
+    """What was published, the newest first; with what was not, for its author and admins."""
+    recipe = get_object_or_404(Recipe.objects.select_related("current"), pk=pk)
+    hers = recipes.may_edit(recipe, request.user)
+    if not hers and (recipe.withdrawn_at or recipe.current is None):
+        raise Http404
+    edits = recipe.edits.select_related("author", "decided_by")
+    if not hers:
+        edits = edits.filter(state=RecipeEdit.State.ACCEPTED)
+    shown = [(one, markup.text(one.body)) for one in edits]
+    page = pages.find(recipe.client, guide=False)
+    context = {"recipe": recipe, "edits": shown, "page": page, "hers": hers}
+    return render(request, "docs/history.html", context)
+
+
+@require_POST
+@community
+def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    recipe = _of_hers(request, pk)
+    _attempt(request, lambda: recipes.withdraw(recipe=recipe), _("Withdrawn."))
+    return redirect("docs_mine")
+
+
+@require_POST
+@community
+def vote(request: HttpRequest, pk: int) -> HttpResponse:
+    """`works`: yes or no, for the version that she names."""
+    recipe = get_object_or_404(Recipe.objects.published(), pk=pk)
+    version, works = request.POST.get("version", ""), request.POST.get("works") == "yes"
+    _attempt(
+        request,
+        lambda: recipes.vote(recipe=recipe, user=person(request), version=version, works=works),
+        _("Thank you: that helps the next one."),
+    )
+    return redirect(f"{reverse('docs_example', args=[recipe.client])}#text-{recipe.pk}")
+
+
+def _attempt(request: HttpRequest, action: Any, done: str) -> None:
+    try:
+        action()
+    except recipes.Refused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, done)

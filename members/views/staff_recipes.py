@@ -1,0 +1,52 @@
+"""Texts that wait for an admin to read them."""
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from inference.docs import markup
+from members import recipes
+from members.models import RecipeEdit
+from members.views.community import person
+from nan.access import staff_required
+
+AT_ONCE = 20
+
+
+@require_safe
+@staff_required
+@never_cache
+def index(request: HttpRequest) -> HttpResponse:
+    """The oldest first, as they will look; beside it what it replaces."""
+    found = Paginator(recipes.pending(), AT_ONCE)
+    edits = [
+        {"edit": edit, "html": markup.text(edit.body), "before": _before(edit)}
+        for edit in found.page(1).object_list
+    ]
+    return render(request, "staff/recipes.html", {"edits": edits, "count": found.count})
+
+
+def _before(edit: RecipeEdit) -> str:
+    """What others read now, and will read no more."""
+    before = edit.recipe.current
+    return markup.text(before.body) if before else ""
+
+
+@require_POST
+@staff_required
+def decide(request: HttpRequest, pk: int) -> HttpResponse:
+    actor = person(request)
+    try:
+        if request.POST.get("action") == "accept":
+            recipes.accept(edit=pk, actor=actor)
+            messages.success(request, _("Published."))
+        else:
+            recipes.decline(edit=pk, actor=actor, reason=request.POST.get("reason", ""))
+            messages.success(request, _("Declined. Its author sees your reason."))
+    except recipes.Refused as refusal:
+        messages.error(request, str(refusal))
+    return redirect("staff_recipes")
