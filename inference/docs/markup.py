@@ -97,6 +97,11 @@ def fill(html: str, values: Mapping[str, str]) -> SafeString:
     return mark_safe(PLACE.sub(put, html))  # noqa: S308  # nh3 has cleaned it, values are escaped
 
 
+def fill_line(text: str, values: Mapping[str, str]) -> SafeString:
+    """As `fill`, for plain text that is not HTML yet."""
+    return fill(escape(text), values)
+
+
 def fill_text(text: str, values: Mapping[str, str]) -> str:
     return PLACE.sub(lambda place: values[place[1]], text)
 

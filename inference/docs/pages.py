@@ -15,6 +15,7 @@
 Both languages have the same pages with the same front matter but for the words (a test says so).
 """
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
@@ -74,6 +75,11 @@ class Page:
     @property
     def routes(self) -> list[str]:
         return [APIS[api] for api in self.apis]
+
+    @property
+    def files(self) -> list[str]:
+        """Of its own, in the order in which it shows them."""
+        return re.findall(r"^```\w+ (\S+)$", self.body, re.MULTILINE)
 
     def says(self, text: str) -> bool:
         """Every word of the search is somewhere in the page; accents and case don't matter."""

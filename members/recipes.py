@@ -1,0 +1,176 @@
+"""What members write for each other about clients, and its review.
+
+A text is a row (`Recipe`) with its edits; an edit is read by others once an admin has let it
+through. Until then, and whatever becomes of it, the one before it stays.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from inference.docs import markup
+from members import leaks
+from members.models import Recipe, RecipeEdit, RecipeVote, User
+
+PENDING_MOST = 10
+State = RecipeEdit.State
+
+
+class Refused(Exception):
+    """Not possible, for a reason that the person who asked should read."""
+
+
+# -- Writing ------------------------------------------------------------------------------------
+def write(*, user: User, client: str, kind: str, title: str, version: str, body: str) -> Recipe:
+    """Waits for an admin before others see it."""
+    _look_for_keys(title, version, body)
+    waiting = RecipeEdit.objects.filter(author=user, state=State.PENDING)
+    if waiting.count() >= PENDING_MOST:
+        raise Refused(_("Ten of your texts wait for review already. Wait until one is read."))
+    with transaction.atomic():
+        recipe = Recipe.objects.create(client=client, kind=kind, author=user)
+        RecipeEdit.objects.create(
+            recipe=recipe, author=user, title=title, version=version, body=body
+        )
+    return recipe
+
+
+def edit(*, recipe: Recipe, user: User, title: str, version: str, body: str) -> RecipeEdit:
+    """In place of one that waits already; what is published stays until it is let through."""
+    _look_for_keys(title, version, body)
+    if recipe.withdrawn_at:
+        raise Refused(_("This text was withdrawn."))
+    try:
+        with transaction.atomic():
+            recipe.edits.filter(state=State.PENDING).update(state=State.REPLACED)
+            return RecipeEdit.objects.create(
+                recipe=recipe, author=user, title=title, version=version, body=body
+            )
+    except IntegrityError:
+        raise Refused(
+            _("Somebody changed this text at the same moment. Look at it again.")
+        ) from None
+
+
+def may_edit(recipe: Recipe, user: Any) -> bool:
+    return bool(recipe.author_id == user.pk or (user.is_staff and user.is_active))
+
+
+def withdraw(*, recipe: Recipe) -> None:
+    """Nobody reads it any more; its history stays for the admins."""
+    with transaction.atomic():
+        open_ones = Recipe.objects.filter(pk=recipe.pk, withdrawn_at=None)
+        if not open_ones.update(withdrawn_at=timezone.now()):
+            raise Refused(_("This text was withdrawn."))
+        recipe.edits.filter(state=State.PENDING).update(state=State.REPLACED)
+
+
+def _look_for_keys(*texts: str) -> None:
+    for text in texts:
+        if leak := leaks.find(text):
+            raise Refused(
+                _(
+                    "This holds what looks like %(what)s, beginning with %(hint)s. Nothing was "
+                    "kept. Write YOUR_KEY in its place; if it is a real one, revoke it: it has "
+                    "been typed into a page."
+                )
+                % {"what": leak.what, "hint": leak.hint}
+            )
+
+
+# -- Review -------------------------------------------------------------------------------------
+def pending() -> Any:
+    """The oldest first."""
+    edits = RecipeEdit.objects.filter(state=State.PENDING, recipe__withdrawn_at=None)
+    return edits.select_related("recipe__current", "recipe__author", "author").order_by("pk")
+
+
+def accept(*, edit: int, actor: User) -> RecipeEdit:
+    with transaction.atomic():
+        decided = _decide(edit, actor, State.ACCEPTED)
+        Recipe.objects.filter(pk=decided.recipe_id).update(current=decided)
+    return decided
+
+
+def decline(*, edit: int, actor: User, reason: str) -> RecipeEdit:
+    if not reason.strip():
+        raise Refused(_("Write a reason: its author will read it."))
+    return _decide(edit, actor, State.DECLINED, reason.strip()[:500])
+
+
+def _decide(edit: int, actor: User, state: str, reason: str = "") -> RecipeEdit:
+    """Once: two admins at the same moment, or a newer edit, leave the second with a message."""
+    waiting = RecipeEdit.objects.filter(pk=edit, state=State.PENDING, recipe__withdrawn_at=None)
+    values = {"decided_by": actor, "decided_at": timezone.now(), "reason": reason}
+    if not waiting.update(state=state, **values):
+        raise Refused(_("This edit is not waiting any more. Look at the list again."))
+    return RecipeEdit.objects.select_related("recipe").get(pk=edit)
+
+
+# -- Votes --------------------------------------------------------------------------------------
+def vote(*, recipe: Recipe, user: User, version: str, works: bool) -> None:
+    """Hers for this version of the client; a second one replaces the first."""
+    version = version.strip()
+    if not version or len(version) > 40:
+        raise Refused(_("Say which version of the client you use, in at most 40 characters."))
+    _look_for_keys(version)
+    RecipeVote.objects.update_or_create(
+        recipe=recipe,
+        user=user,
+        version=version,
+        defaults={"works": works, "at": timezone.now()},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    version: str
+    works: int
+    fails: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    recipe: Recipe
+    edit: RecipeEdit
+    html: str
+    tallies: Sequence[Tally]
+
+
+def published(client: str) -> list[Shown]:
+    """Two queries, however many texts and votes. Problems first: they save the most time."""
+    found = Recipe.objects.published().filter(client=client).select_related("current", "author")
+    recipes = sorted(found, key=lambda recipe: (recipe.kind != Recipe.Kind.PROBLEM, -recipe.pk))
+    tallies = _tallies(recipes)
+    return [
+        Shown(
+            recipe=recipe,
+            edit=recipe.current,
+            html=markup.text(recipe.current.body),
+            tallies=tallies[recipe.pk],
+        )
+        for recipe in recipes
+        if recipe.current
+    ]
+
+
+def _tallies(recipes: Sequence[Recipe]) -> dict[int, list[Tally]]:
+    rows = (
+        RecipeVote.objects.filter(recipe__in=recipes)
+        .values_list("recipe_id", "version", "works")
+        .annotate(Count("pk"))
+        .order_by("recipe_id", "version")
+    )
+    counts: dict[tuple[int, str], dict[bool, int]] = defaultdict(dict)
+    for recipe, version, works, count in rows:
+        counts[recipe, version][works] = count
+    found: dict[int, list[Tally]] = defaultdict(list)
+    for (recipe, version), by in counts.items():
+        found[recipe].append(Tally(version=version, works=by.get(True, 0), fails=by.get(False, 0)))
+    return found

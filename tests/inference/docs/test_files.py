@@ -1,0 +1,167 @@
+"""The files of /docs/: both languages alike, and nothing in them that should come from rows."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from django.conf import settings
+
+from inference.docs import markup, pages, shell, values, verified
+from inference.docs.pages import CODE, LANGUAGES, load
+from inference.docs.values import Reading
+from inference.models import CatalogModel, Kind, Slot
+from inference.probes.calls import BY_NAME
+
+NAMES = sorted(load("es"))
+CLIENTS = [name for name in NAMES if not load("es")[name].is_guide]
+MODEL = CatalogModel(
+    name="some-model",
+    title="Some Model",
+    kind=Kind.CHAT,
+    context_length=65_432,
+    max_output=12_345,
+    capabilities=["tools", "vision"],
+)
+NOW = Reading(
+    chat=Slot(name="stable", number=1, model=MODEL),
+    embedding=Slot(name="stable-embed", kind=Kind.EMBEDDING, number=2),
+)
+FILLED = values.values(NOW)
+
+
+def places(text: str) -> list[str]:
+    return sorted(markup.PLACE.findall(text))
+
+
+def code_of(name: str) -> dict[str, str]:
+    return {
+        file.name: markup.fill_text(file.read_text(), FILLED)
+        for file in sorted((CODE / name).glob("*"))
+    }
+
+
+def test_both_languages_have_the_same_pages() -> None:
+    assert sorted(load("en")) == NAMES
+    assert len(NAMES) == 28
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_differ_in_words_only(name: str) -> None:
+    spanish, english = load("es")[name], load("en")[name]
+    for field in ("kind", "order", "apis", "needs", "file", "path", "words", "files"):
+        assert getattr(spanish, field) == getattr(english, field), field
+    assert places(spanish.body) == places(english.body)
+    headings = [re.findall(r"^#+ ", page.body, re.M) for page in (spanish, english)]
+    assert headings[0] == headings[1]
+    assert spanish.title
+    assert spanish.body != english.body
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page_can_be_filled(name: str, language: str) -> None:
+    page = load(language)[name]
+    html = markup.fill(markup.page(page), FILLED)
+    assert "{{" not in html
+    assert set(page.needs) <= set(BY_NAME)
+    if page.file:
+        line = shell.one_line(page, "https://x.example/f")
+        assert markup.PLACE.sub("", line).count("{{") == 0
+        assert page.file in page.files
+
+
+def test_no_page_states_a_figure_or_address_of_its_own() -> None:
+    """What changes with a rotation or a setting stands in pages as a place only."""
+    own = [
+        r"https?://(?!docs\.|opencode\.ai/config\.json)[a-z0-9.-]+:\d+",
+        r"\b(131072|32768|65536|8192)\b",
+        r"qwen3\.\d|gpt-oss|gemma",
+        re.escape(settings.API_URL),
+        r"\bsk-[A-Za-z0-9]{4,}",
+    ]
+    texts = [file for file in CODE.parent.rglob("*") if file.suffix in (".md", *SUFFIXES)]
+    found = [
+        (file.name, match[0])
+        for file in texts
+        if file.parent != CODE.parent
+        for pattern in own
+        for match in re.finditer(pattern, file.read_text(), re.IGNORECASE)
+    ]
+    assert found == []
+
+
+SUFFIXES = (".json", ".toml", ".yml", ".yaml", ".py", ".mjs", ".sh", ".env")
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_configurations_can_be_read_by_their_own_format(name: str) -> None:
+    for file, text in code_of(name).items():
+        suffix = Path(file).suffix
+        if suffix == ".json":
+            json.loads(text)
+        elif suffix == ".toml":
+            tomllib.loads(text)
+        elif suffix in (".yaml", ".yml"):
+            yaml.safe_load(text)
+        elif suffix == ".py":
+            compile(text, file, "exec")
+
+
+def test_every_code_file_is_shown_by_its_page() -> None:
+    shown = {(name, file) for name in CLIENTS for file in load("en")[name].files}
+    assert {(file.parent.name, file.name) for file in CODE.glob("*/*")} == shown
+
+
+def test_claude_code_keeps_the_prefix_and_asks_for_what_fits() -> None:
+    env = json.loads(code_of("claude-code")["settings.json"])["env"]
+    assert env["CLAUDE_CODE_ATTRIBUTION_HEADER"] == "0"
+    assert int(env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"]) <= MODEL.max_output
+    assert env["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "65432"
+    assert env["ANTHROPIC_BASE_URL"] == settings.API_URL
+    assert "ANTHROPIC_API_KEY" not in env
+    small = Reading(
+        chat=Slot(name="nan", model=CatalogModel(context_length=4096, max_output=9000)),
+        embedding=None,
+    )
+    assert values.values(small)["short_output"] == "4096"
+
+
+def test_codex_speaks_responses() -> None:
+    config = tomllib.loads(code_of("codex")["config.toml"])
+    assert config["model_providers"]["nan"]["wire_api"] == "responses"
+    assert config["model_providers"]["nan"]["base_url"] == f"{settings.API_URL}/v1"
+    assert "profile" not in config
+    assert "profiles" not in config
+
+
+def test_addresses_have_a_v1_where_the_client_needs_it() -> None:
+    with_v1 = json.loads(code_of("opencode-1")["opencode.json"])["provider"]["nan"]["options"]
+    assert with_v1["baseURL"] == f"{settings.API_URL}/v1"
+    assert f'base_url="{settings.API_URL}",' in code_of("anthropic-sdk")["hello.py"]
+
+
+def test_what_nobody_knows_yet_is_said_and_not_invented() -> None:
+    empty = values.values(Reading(chat=None, embedding=None))
+    assert (empty["context"], empty["output"], empty["model_name"]) == ("UNKNOWN",) * 3
+    assert empty["model"] == settings.PUBLIC_MODEL
+
+
+def test_the_search_ignores_case_accents_and_order() -> None:
+    assert [page.name for page in pages.listing(text="CLAUDE code")][:1] == ["claude-code"]
+    assert "cline" in [page.name for page in pages.listing(text="roo")]
+    assert [page.name for page in pages.listing(api="responses", kind="terminal")] == [
+        "codex",
+        "curl",
+    ]
+    assert pages.listing(text="zzz") == []
+    assert load("es")["errors"].says("límites ERRORES")
+    assert load("es")["errors"].says("limites")
+
+
+def test_verified_names_pages_that_exist() -> None:
+    assert set(verified.read()) <= set(CLIENTS)
+    for runs in verified.read().values():
+        assert all(re.fullmatch(r"[\w.+-]+", run.version) for run in runs)
