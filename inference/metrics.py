@@ -1,7 +1,6 @@
 """What Prometheus may know of keys and names: counts from rows, no person and no key in a label."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from django.db.models import Count, Q
 from django.utils import timezone
@@ -57,21 +56,20 @@ def _waiting() -> Iterator[Metric]:
 
 
 def _drift() -> Iterator[Metric]:
-    last: Any = Reconciliation.objects.first()
-    if last is None:
-        return
+    """Also before the first comparison, with 0 as its time: what is never there never alerts."""
+    last = Reconciliation.objects.first()
     family = GaugeMetricFamily(
         "nan_key_drift",
         "Keys that differed between our rows and the gateway at the last comparison.",
         labels=["kind"],
     )
     for kind in ("orphans", "spared", "missing", "differing"):
-        family.add_metric([kind], getattr(last, kind))
+        family.add_metric([kind], getattr(last, kind, 0))
     yield family
     yield GaugeMetricFamily(
         "nan_key_reconciled_timestamp_seconds",
-        "When our rows and the gateway were last compared.",
-        value=last.at.timestamp(),
+        "When our rows and the gateway were last compared; 0 if never.",
+        value=last.at.timestamp() if last else 0,
     )
 
 

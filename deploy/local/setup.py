@@ -199,8 +199,13 @@ def _recent_node() -> Path | None:
 
 
 def ensure_system_programs() -> None:
-    """A browser for the journeys, gettext for the catalogues: Debian packages."""
-    wanted = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "gettext": ("msgfmt",)}
+    """A browser for the journeys, gettext for the catalogues, Prometheus for the alert rules:
+    Debian packages. Where systemd runs, Debian's also starts a Prometheus on port 9090."""
+    wanted = {
+        "chromium": ("chromium", "chromium-browser", "google-chrome"),
+        "gettext": ("msgfmt",),
+        "prometheus": ("promtool",),
+    }
     missing = [
         package
         for package, programs in wanted.items()

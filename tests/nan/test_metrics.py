@@ -129,5 +129,5 @@ def test_series_do_not_come_and_go(client: Client) -> None:
     assert {
         "nan_swap_stuck_seconds", "nan_alerts_open", "nan_servers_silent", "nan_mails",
         "nan_beat_timestamp_seconds", "nan_mail_oldest_seconds", "nan_name_drift",
-        "nan_waitlist_untouched_seconds",
+        "nan_waitlist_untouched_seconds", "nan_key_drift", "nan_key_reconciled_timestamp_seconds",
     } <= names  # fmt: skip

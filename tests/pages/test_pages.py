@@ -34,6 +34,7 @@ CSP = {
 SIGNED_OUT = [
     "/",
     "/privacy/",
+    "/status/",
     "/accounts/login/",
     "/accounts/signup/",
     "/accounts/password/reset/",

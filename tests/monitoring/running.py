@@ -1,0 +1,115 @@
+"""Prometheus on a free port, with our own configuration pointed at parts that run."""
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.monitoring.sources import PROMETHEUS
+from tests.stack import wait_until
+
+MISSING = (
+    "{} is not installed, and the alert rules can't be tested without it. `make setup-dev` installs"
+    " it where it may; else: apt-get install --no-install-recommends prometheus"
+)
+
+
+def program(name: str) -> str:
+    found = shutil.which(name)
+    if not found:
+        pytest.fail(MISSING.format(name))
+    return found
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    url: str
+
+    def ask(self, path: str, **query: str) -> Any:
+        answer = httpx.get(f"{self.url}/api/v1/{path}", params=query, timeout=20).json()
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.ask("query", query=expression)["result"]
+        return found
+
+    def labels(self, selector: str) -> set[str]:
+        """Of all series that it selects; nothing if there are none."""
+        found = self.query(f"last_over_time({selector}[1h])")
+        return {label for series in found for label in series["metric"]}
+
+
+def configuration(folder: Path, targets: Mapping[str, str], engines: Any) -> Path:
+    """The deployed one with other addresses, and quicker."""
+    config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["rule_files"] = [str(PROMETHEUS / "rules.yml")]
+    for job in config["scrape_configs"]:
+        if "static_configs" in job:
+            job["static_configs"] = [{"targets": [targets[job["job_name"]]]}]
+    (folder / "engines").mkdir(parents=True)
+    (folder / "engines" / "all.yml").write_text(yaml.safe_dump(engines))
+    file = folder / "prometheus.yml"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+@contextmanager
+def prometheus(folder: Path, config: Path, *, port: int) -> Iterator[Prometheus]:
+    command = [
+        program("prometheus"),
+        f"--config.file={config}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=warn",
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    found = Prometheus(f"http://127.0.0.1:{port}")
+    try:
+        wait_until(lambda: _ready(found), seconds=60, what="Prometheus to be ready")
+        yield found
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _ready(found: Prometheus) -> bool:
+    try:
+        return httpx.get(f"{found.url}/-/ready", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@contextmanager
+def serving(text: str) -> Iterator[str]:
+    """A target that always says this; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            return
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
