@@ -164,7 +164,7 @@ class FactsForm(forms.Form):
     )
 
     def clean_languages(self) -> list[str]:
-        return self.cleaned_data["languages"].replace(",", " ").split()
+        return str(self.cleaned_data["languages"]).replace(",", " ").split()
 
     def changed(self, looked_up: dict[str, Any]) -> dict[str, Any]:
         """What `facts.type_in` takes: nothing for a fact that the hub has said the same of."""

@@ -49,8 +49,9 @@ def running_votes() -> list[dict[str, Any]]:
     after their deadline."""
     found: list[dict[str, Any]] | None = cache.get(RUNNING)
     if found is None:
-        rows = Vote.objects.open().order_by("closes_at").values("slug", "closes_at")
-        cache.set(RUNNING, found := list(rows), RUNNING_SECONDS)
+        rows = Vote.objects.open().order_by("closes_at").values_list("slug", "closes_at")
+        found = [{"slug": slug, "closes_at": until} for slug, until in rows]
+        cache.set(RUNNING, found, RUNNING_SECONDS)
     return [vote for vote in found if vote["closes_at"] > timezone.now()]
 
 

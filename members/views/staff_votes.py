@@ -153,7 +153,7 @@ def _cancel(request: HttpRequest, vote: Vote) -> HttpResponse | None:
 
 
 def _take_off(request: HttpRequest, vote: Vote) -> HttpResponse | None:
-    pk = number(request.POST.get("candidate", ""))
+    pk = number(request.POST.get("candidate", "")) or 0
     candidate = vote.candidates.filter(pk=pk).first()
     if candidate:
         done = _("Taken off the ballot. Its proposal is open again.")
@@ -163,7 +163,7 @@ def _take_off(request: HttpRequest, vote: Vote) -> HttpResponse | None:
 
 
 def _add(request: HttpRequest, vote: Vote) -> HttpResponse | None:
-    pk = number(request.POST.get("proposal", ""))
+    pk = number(request.POST.get("proposal", "")) or 0
     proposal = get_object_or_404(Proposal, pk=pk, slot=vote.slot_id)
     put_on(request, proposal, vote)
     return None
@@ -192,7 +192,7 @@ def _extend(request: HttpRequest, vote: Vote) -> HttpResponse | None:
 
 
 def _confirm(request: HttpRequest, vote: Vote) -> HttpResponse | None:
-    pk = number(request.POST.get("extension", ""))
+    pk = number(request.POST.get("extension", "")) or 0
     extension = get_object_or_404(vote.extensions, pk=pk)
     actor = person(request)
     if extension.confirmed_by_id == actor.pk:
