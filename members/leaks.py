@@ -34,7 +34,7 @@ _PATTERNS: tuple[tuple[Promise, re.Pattern[str]], ...] = (
     (_("a password in an address"), re.compile(r"://[^\s/:@\"'<>]+:[^\s/@\"'<>]{3,}@")),
 )
 _PLACE = re.compile(r"\.\.\.|…|x{6,}|your|example|tu[-_]?clave|\*{3,}|<|\$", re.IGNORECASE)
-_LONG = re.compile(r"[A-Za-z0-9_+/=-]{28,}")
+_LONG = re.compile(r"[A-Za-z0-9_+/-]{28,}")
 _COMMIT = re.compile(r"[0-9a-f]{40}\Z")
 BITS = 3.9
 """Entropy of a character from which on a long word is no word: English has about 3, random
@@ -74,7 +74,7 @@ def _is_random(word: str) -> bool:
         return False
     if _HEX.fullmatch(word):
         return True
-    longest = max(re.split(r"[-_/+=]", word), key=len)
+    longest = max(re.split(r"[-_/+]", word), key=len)
     mixed = re.search(r"\d", word) and re.search(r"[A-Z]", word) and re.search(r"[a-z]", word)
     return bool(mixed) and len(longest) >= 16 and _entropy(word) >= BITS
 

@@ -66,6 +66,20 @@ def export(*, user: User) -> dict[str, Any]:
         "ballots": _rows(
             Ballot.objects.filter(voter__user=user).order_by("vote"), "vote__slug", "ranking"
         ),
+        "texts": _rows(
+            user.recipe_edits.order_by("pk"),
+            "recipe__client",
+            "recipe__kind",
+            "title",
+            "version",
+            "body",
+            "state",
+            "at",
+            "reason",
+        ),
+        "text_votes": _rows(
+            user.recipe_votes.order_by("pk"), "recipe__client", "version", "works", "at"
+        ),
         "keys": _rows(
             Key.objects.of(user).order_by("requested_at"),
             "hint",

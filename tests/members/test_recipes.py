@@ -1,0 +1,254 @@
+"""Members' recipes: review, history, votes; keys refused; who may see and change what."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from members import personal_data, recipes
+from members.models import Application, Recipe, RecipeEdit, RecipeVote, User
+from tests.pages.markup import faults
+from tests.people import applicant, let_in, signed_in
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-9fQ2mXv7LpR4tYw8ZbN3cD"
+TEXT = {
+    "kind": "problem",
+    "title": "Compaction never starts",
+    "version": "2.0.16",
+    "body": "Set `limit.context`.\n\n[more](https://a.example/)\n\n<script>alert(1)</script>",
+}
+PAGE = "/docs/examples/opencode/"
+
+
+@pytest.fixture
+def mara(member: User) -> Client:
+    return signed_in(member)
+
+
+@pytest.fixture
+def other(admin: User, seats: object) -> User:
+    return let_in(applicant("Nora"), by=admin)
+
+
+def written(user: User, **changes: Any) -> Recipe:
+    return recipes.write(user=user, client="opencode", **{**TEXT, **changes})
+
+
+def published(user: User, admin: User, **changes: Any) -> Recipe:
+    recipe = written(user, **changes)
+    recipes.accept(edit=recipe.edits.get().pk, actor=admin)
+    recipe.refresh_from_db()
+    return recipe
+
+
+def test_from_writing_to_reading(mara: Client, other: User, admin: User) -> None:
+    answer = mara.post(f"{PAGE}write/", {**TEXT, "action": "save"})
+    assert (answer.status_code, answer["Location"]) == (302, "/docs/texts/")
+    page = signed_in(other).get(PAGE).content.decode()
+    assert "Compaction never starts" not in page
+    staff = signed_in(admin)
+    queue = staff.get("/staff/recipes/")
+    assert (queue.status_code, faults(queue, language="en")) == (200, [])
+    assert "Compaction never starts" in queue.content.decode()
+    edit = RecipeEdit.objects.get()
+    staff.post(f"/staff/recipes/{edit.pk}/", {"action": "accept"})
+    answer = signed_in(other).get(PAGE)
+    page = answer.content.decode()
+    assert faults(answer, language="en") == []
+    assert "Compaction never starts" in page
+    assert '<a href="https://a.example/" rel="nofollow noopener">more</a>' in page
+    assert "<script>alert" not in page
+    assert "mara@example.org" not in page
+
+
+@pytest.mark.parametrize("field", ["title", "version", "body"])
+def test_a_key_is_refused_with_a_hint_and_kept_nowhere(mara: Client, field: str) -> None:
+    text = f"Use {KEY} in the file, that works"[: 40 if field == "version" else 200]
+    answer = mara.post(f"{PAGE}write/", {**TEXT, field: text, "action": "save"})
+    page = answer.content.decode()
+    assert (answer.status_code, faults(answer, language="en")) == (422, [])
+    assert "looks like an API key" in page
+    assert "beginning with sk-9…" in page
+    assert not Recipe.objects.exists()
+
+
+def test_a_key_is_refused_in_edits_and_votes_too(member: User, admin: User) -> None:
+    recipe = published(member, admin)
+    with pytest.raises(recipes.Refused):
+        recipes.edit(recipe=recipe, user=member, title="A title", version="1", body=KEY)
+    with pytest.raises(recipes.Refused):
+        recipes.vote(recipe=recipe, user=member, version=KEY, works=True)
+    assert (recipe.edits.count(), RecipeVote.objects.count()) == (1, 0)
+
+
+def test_preview_shows_what_it_will_be_and_keeps_nothing(mara: Client) -> None:
+    answer = mara.post(f"{PAGE}write/", {**TEXT, "action": "preview"})
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert "<code>limit.context</code>" in page
+    assert "<script>alert" not in page
+    assert not Recipe.objects.exists()
+
+
+def test_an_edit_waits_and_the_published_text_stays(
+    member: User, mara: Client, admin: User
+) -> None:
+    recipe = published(member, admin)
+    for title in ("Second wording", "Third wording"):
+        mara.post(f"/docs/texts/{recipe.pk}/edit/", {**TEXT, "title": title, "action": "save"})
+    states = list(recipe.edits.order_by("pk").values_list("title", "state"))
+    assert states == [
+        ("Compaction never starts", "accepted"),
+        ("Second wording", "replaced"),
+        ("Third wording", "pending"),
+    ]
+    assert "Compaction never starts" in mara.get(PAGE).content.decode()
+    newest = recipe.edits.get(state="pending")
+    recipes.accept(edit=newest.pk, actor=admin)
+    page = mara.get(PAGE).content.decode()
+    assert ("Third wording" in page, "Compaction never starts" in page) == (True, False)
+
+
+def test_history_shows_others_what_was_published_only(
+    member: User, other: User, admin: User
+) -> None:
+    recipe = published(member, admin)
+    recipes.edit(recipe=recipe, user=member, title="Not yet", version="3", body="x" * 30)
+    path = f"/docs/texts/{recipe.pk}/history/"
+    theirs, hers = signed_in(other).get(path), signed_in(member).get(path)
+    assert faults(theirs, language="en") == faults(hers, language="en") == []
+    assert "Not yet" not in theirs.content.decode()
+    assert "Not yet" in hers.content.decode()
+
+
+def test_two_admins_decide_once(member: User, admin: User, other_admin: User) -> None:
+    edit = written(member).edits.get()
+    recipes.decline(edit=edit.pk, actor=admin, reason="Which version of Node?")
+    with pytest.raises(recipes.Refused):
+        recipes.accept(edit=edit.pk, actor=other_admin)
+    edit.refresh_from_db()
+    assert (edit.state, edit.decided_by) == ("declined", admin)
+    page = signed_in(member).get("/docs/texts/")
+    assert faults(page, language="en") == []
+    assert "Which version of Node?" in page.content.decode()
+
+
+def test_declining_needs_a_reason(member: User, admin: User) -> None:
+    edit = written(member).edits.get()
+    page = signed_in(admin).post(f"/staff/recipes/{edit.pk}/", {"action": "decline"}, follow=True)
+    assert "Write a reason" in page.content.decode()
+    edit.refresh_from_db()
+    assert edit.state == "pending"
+
+
+def test_only_its_author_and_admins_change_or_withdraw(
+    member: User, other: User, admin: User
+) -> None:
+    recipe = published(member, admin)
+    stranger = signed_in(other)
+    edit, withdraw = f"/docs/texts/{recipe.pk}/edit/", f"/docs/texts/{recipe.pk}/withdraw/"
+    assert stranger.get(edit).status_code == 404
+    assert stranger.post(edit, {**TEXT, "action": "save"}).status_code == 404
+    assert stranger.post(withdraw).status_code == 404
+    assert signed_in(admin).get(edit).status_code == 200
+    assert signed_in(member).post(withdraw).status_code == 302
+    assert "Compaction" not in signed_in(other).get(PAGE).content.decode()
+    assert stranger.get(f"/docs/texts/{recipe.pk}/history/").status_code == 404
+    assert stranger.post(f"/docs/texts/{recipe.pk}/vote/", {"version": "1"}).status_code == 404
+
+
+def test_votes_are_hers_for_each_version(member: User, other: User, admin: User) -> None:
+    recipe = published(member, admin)
+    path = f"/docs/texts/{recipe.pk}/vote/"
+    voter = signed_in(other)
+    for version, works in (("2.0.16", "yes"), ("2.0.16", "no"), ("2.1", "yes")):
+        answer = voter.post(path, {"version": version, "works": works})
+        assert answer["Location"] == f"{PAGE}#text-{recipe.pk}"
+    recipes.vote(recipe=recipe, user=member, version="2.0.16", works=True)
+    (shown,) = recipes.published("opencode")
+    assert [(t.version, t.works, t.fails) for t in shown.tallies] == [
+        ("2.0.16", 1, 1),
+        ("2.1", 1, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("get", "/docs/examples/works/"),
+        ("get", "/docs/texts/"),
+        ("get", "/docs/examples/opencode/write/"),
+        ("post", "/docs/texts/{pk}/vote/"),
+        ("get", "/docs/texts/{pk}/edit/"),
+        ("get", "/docs/texts/{pk}/history/"),
+    ],
+)
+def test_others_are_kept_out(
+    member: User, admin: User, outsider: User, waiting: Application, method: str, path: str
+) -> None:
+    path = path.format(pk=published(member, admin).pk)
+    assert getattr(Client(), method)(path).status_code == 302
+    for person in (outsider, waiting.user):
+        assert getattr(signed_in(person), method)(path).status_code == 403
+
+
+def test_review_is_for_admins(member: User, outsider: User) -> None:
+    edit = written(member).edits.get()
+    for person in (member, outsider):
+        assert signed_in(person).get("/staff/recipes/").status_code == 403
+        answer = signed_in(person).post(f"/staff/recipes/{edit.pk}/", {"action": "accept"})
+        assert answer.status_code == 403
+    assert Client().get("/staff/recipes/").status_code == 302
+    edit.refresh_from_db()
+    assert edit.state == "pending"
+
+
+def test_signed_out_readers_see_the_page_without_the_texts(member: User, admin: User) -> None:
+    published(member, admin)
+    page = Client(headers={"accept-language": "en"}).get(PAGE)
+    assert page.status_code == 200
+    assert "Compaction" not in page.content.decode()
+
+
+def test_ten_may_wait(member: User) -> None:
+    for _ in range(recipes.PENDING_MOST):
+        written(member)
+    with pytest.raises(recipes.Refused):
+        written(member)
+
+
+def test_a_page_costs_the_same_however_many_texts(member: User, mara: Client, admin: User) -> None:
+    published(member, admin)
+    mara.get(PAGE)
+    with CaptureQueriesContext(connection) as first:
+        mara.get(PAGE)
+    for number in range(4):
+        recipe = published(member, admin, title=f"Text number {number}")
+        recipes.vote(recipe=recipe, user=member, version=str(number), works=True)
+    with CaptureQueriesContext(connection) as more:
+        mara.get(PAGE)
+    assert len(more) == len(first)
+
+
+def test_the_queue_costs_the_same_however_many_wait(member: User, admin: User) -> None:
+    written(member)
+    client = signed_in(admin)
+    client.get("/staff/recipes/")
+    with CaptureQueriesContext(connection) as first:
+        client.get("/staff/recipes/")
+    for _ in range(3):
+        written(member)
+    with CaptureQueriesContext(connection) as more:
+        client.get("/staff/recipes/")
+    assert len(more) == len(first)
+
+
+def test_she_can_take_her_texts_with_her(member: User, admin: User) -> None:
+    recipe = published(member, admin)
+    recipes.vote(recipe=recipe, user=member, version="1", works=True)
+    data = personal_data.export(user=member)
+    assert [edit["title"] for edit in data["texts"]] == ["Compaction never starts"]
+    assert [vote["version"] for vote in data["text_votes"]] == ["1"]
