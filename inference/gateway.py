@@ -217,18 +217,19 @@ class Gateway:
             number += 1
         return used
 
-    def activity(self, day: date, page: int) -> tuple[dict[str, Any], int]:
-        """One page of what all keys did on a day (UTC), and how many pages there are now.
+    def activity(self, day: date, page: int, token: str = "") -> tuple[dict[str, Any], int]:
+        """One page of what all keys, or one, did on a day (UTC); how many pages there are now.
 
         A page is a thousand of the gateway's rows (a key, a model and a route), in an order in
         which new rows come in anywhere: see `inference.usage.reading`.
         https://docs.litellm.ai/docs/proxy/cost_tracking#daily-spend-breakdown-api
         """
         span = {"start_date": day.isoformat(), "end_date": day.isoformat()}
+        of = {"api_key": token} if token else {}
         answer = self._call(
             "GET",
             "/user/daily/activity",
-            params={**span, "page": page, "page_size": 1000},
+            params={**span, **of, "page": page, "page_size": 1000},
             repeat=True,
         )
         try:

@@ -64,6 +64,11 @@ class GatewayCounters:
         found = _read(pipe.execute)
         return [_now(*found[i : i + 2], at=at) for i in range(0, len(found), 2)]
 
+    def used_since(self, seconds: float) -> list[str]:
+        """The gateway's ids of the keys of which a call has ended in the last `seconds`."""
+        found = _read(lambda: self._redis.zrangebyscore("nan:used", time.time() - seconds, "+inf"))
+        return [token.decode() for token in found]
+
     def refused(self, day: date) -> dict[tuple[str, str], Refused]:
         """By the gateway's id of the key and the public name; everything of that day."""
         found = _read(lambda: self._redis.hgetall(f"nan:refused:{day.isoformat()}"))

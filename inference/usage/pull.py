@@ -1,21 +1,26 @@
 """Takes usage over from the gateway into rows, however often and by however many it runs.
 
-What is read is the whole of a day, and replaces what was read before, so nothing counts twice and
-a pass that was lost is made good by the next. Counters only grow: a reading with less comes from a
-gateway that has lost something, and the rows keep the greater figure.
+What is read is a key's or everybody's whole day, and it replaces what was read before, so nothing
+counts twice and a pass that was lost is made good by the next. Counters only grow: a reading with
+less comes from a gateway that has lost something, and the rows keep the greater figure.
 
-A day is read until a day after its end, ever less often: a call counts on the day on which it
-began, once it has ended. Days missed in an outage are still open and so are read by the next pass.
+To read a whole day takes the gateway more than a millisecond for each key, and it has better to do.
+So every pass reads the keys that its marks say were used lately (callbacks/nan_counts.py), and only
+every ten minutes everything, in case a mark was lost. A day is read until a day after its end, ever
+less often: a call counts on the day on which it began, once it has ended. Days missed in an outage
+are still open, and so are read by the next pass.
 """
 
 import hashlib
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import structlog
-from django.db import transaction
+from django.core.cache import cache
 from django.db.models import Max, Min
 from django.utils import timezone
 
@@ -25,14 +30,21 @@ from inference.models import Key, Usage, UsageDay
 from inference.probes.own_key import OWNER as PROBES
 from inference.provisioning import gateway
 from inference.usage.counters import CountersUnavailable, GatewayCounters, Refused, counters
-from inference.usage.reading import Counted, read_day
+from inference.usage.reading import Counted, read_day, read_keys
 
 log = structlog.get_logger(__name__)
 
 LOCK = 0x7573616765
+RESTS = "usage:rests"
 DAYS_A_PASS = 14  # today and yesterday first; a long backlog takes several passes
-EVERY = timedelta(seconds=15)
+WHOLE_EVERY = timedelta(minutes=10)
 OPEN_FOR = timedelta(days=1)
+# The gateway writes a call's figures up to half a minute after its end; clocks differ a little.
+LATELY = 120
+FEW = 5  # keys that are never worth a whole day
+ROWS_A_KEY = 40  # so many rows of a whole day take as long as asking for one key
+REST = 10  # after reading a whole day out of turn, times as long without doing so again
+JUST_BEGUN = timedelta(hours=2)  # calls of yesterday still end
 BATCH = 1000
 
 Place = tuple[str, str]
@@ -57,8 +69,10 @@ def pull(*, client: Gateway | None = None, counts: GatewayCounters | None = None
             return None
         now = timezone.now()
         _open_days(now)
-        due = UsageDay.objects.due(now)[:DAYS_A_PASS]
-        return _pull(due, client or gateway(), counts or counters())
+        worker = _Pass(client or gateway(), counts or counters())
+        due = list(UsageDay.objects.due(now)[:DAYS_A_PASS])
+        worker.run([*due, *_running(now, but=due)], whole=due)
+        return worker.pulled
 
 
 def pull_again(days: Sequence[date], *, client: Gateway | None = None) -> Pulled | None:
@@ -67,8 +81,10 @@ def pull_again(days: Sequence[date], *, client: Gateway | None = None) -> Pulled
         if not free:
             return None
         UsageDay.objects.bulk_create([UsageDay(day=day) for day in days], ignore_conflicts=True)
-        rows = UsageDay.objects.filter(day__in=days)
-        return _pull(rows, client or gateway(), counters())
+        rows = list(UsageDay.objects.filter(day__in=days))
+        worker = _Pass(client or gateway(), counters())
+        worker.run(rows, whole=rows)
+        return worker.pulled
 
 
 def _open_days(now: datetime) -> None:
@@ -85,47 +101,93 @@ def _open_days(now: datetime) -> None:
     )
 
 
-def _pull(days: Sequence[UsageDay], client: Gateway, counts: GatewayCounters) -> Pulled:
-    pulled = Pulled()
-    for day in days:
-        at = timezone.now()
+def _running(now: datetime, *, but: Sequence[UsageDay]) -> list[UsageDay]:
+    """The days on which calls end now, without those."""
+    days = {moment.astimezone(UTC).date() for moment in (now, now - JUST_BEGUN)}
+    return list(UsageDay.objects.filter(day__in=days - {row.day for row in but}))
+
+
+class _Pass:
+    """Reads days one after the other, until the gateway can't be read."""
+
+    def __init__(self, client: Gateway, counts: GatewayCounters) -> None:
+        self.client = client
+        self.counts = counts
+        self.pulled = Pulled()
+
+    def run(self, days: Sequence[UsageDay], *, whole: Sequence[UsageDay]) -> None:
+        for day in days:
+            at = timezone.now()
+            try:
+                self._whole(day, at) if day in whole else self._lately(day, at)
+            except (GatewayUnavailable, GatewayRefused) as error:
+                log.warning("usage_postponed", day=day.day.isoformat(), code=error.code)
+                self.pulled.code = error.code
+                break
+            self.pulled.days += 1
+        if self.pulled.changed:
+            log.info("usage_pulled", days=self.pulled.days, changed=self.pulled.changed)
+
+    def _whole(self, day: UsageDay, at: datetime) -> None:
+        self.pulled.changed += _take(day, ACTIVITY, read_day(self.client, day.day))
+        self._refusals(day)
+        end = datetime.combine(day.day + timedelta(days=1), datetime.min.time(), UTC)
+        _note(
+            day,
+            read_at=at,
+            due_at=at + max(WHOLE_EVERY, (at - end) / 6),
+            closed=at - end >= OPEN_FOR,
+        )
+
+    def _lately(self, day: UsageDay, at: datetime) -> None:
+        """The keys used lately, or everything where that is less work."""
         try:
-            activity = read_day(client, day.day)
-        except (GatewayUnavailable, GatewayRefused) as error:
-            log.warning("usage_postponed", day=day.day.isoformat(), code=error.code)
-            pulled.code = error.code
-            break
-        pulled.changed += _take(day, ACTIVITY, activity)
-        try:
-            pulled.changed += _take(day, REFUSALS, counts.refused(day.day))
+            tokens = self.counts.used_since(LATELY)
         except CountersUnavailable:
-            pulled.code = "no_counters"
-        _note(day, at)
-        pulled.days += 1
-    if pulled.changed:
-        log.info("usage_pulled", days=pulled.days, changed=pulled.changed)
-    return pulled
+            self.pulled.code = "no_counters"
+            return
+        rows = Usage.objects.filter(day=day.day).count()
+        if len(tokens) * ROWS_A_KEY <= max(rows, ROWS_A_KEY * FEW):
+            found = read_keys(self.client, day.day, tokens)
+            self.pulled.changed += _write(day.day, ACTIVITY, found)
+        elif not cache.get(RESTS):
+            self._out_of_turn(day)
+        else:
+            return
+        self._refusals(day)
+        _note(day, read_at=at)
+
+    def _out_of_turn(self, day: UsageDay) -> None:
+        began = time.monotonic()
+        self.pulled.changed += _take(day, ACTIVITY, read_day(self.client, day.day))
+        cache.set(RESTS, True, max(1, round((time.monotonic() - began) * REST)))
+
+    def _refusals(self, day: UsageDay) -> None:
+        try:
+            self.pulled.changed += _take(day, REFUSALS, self.counts.refused(day.day))
+        except CountersUnavailable:
+            self.pulled.code = "no_counters"
 
 
-def _note(day: UsageDay, at: datetime) -> None:
-    """After its end, a sixth of the time since then passes between two looks."""
-    end = datetime.combine(day.day + timedelta(days=1), datetime.min.time(), UTC)
-    UsageDay.objects.filter(pk=day.pk).update(
-        digests=day.digests,
-        read_at=at,
-        due_at=at + max(EVERY, (at - end) / 6),
-        closed=at - end >= OPEN_FOR,
-    )
+def _note(day: UsageDay, **values: Any) -> None:
+    UsageDay.objects.filter(pk=day.pk).update(digests=day.digests, **values)
 
 
-@transaction.atomic
 def _take(day: UsageDay, source: Source, found: Mapping[Place, tuple[int, ...]]) -> int:
     """How many rows changed. Parts that say what they said the last time cost nothing more."""
-    name, fields = source
+    name, _fields = source
     digests = _digests(found)
     known = day.digests.get(name, {})
     moved = {place: f for place, f in found.items() if _differs(place, digests, known)}
-    rows = _rows(day.day, fields, moved) if moved else []
+    changed = _write(day.day, source, moved)
+    day.digests = {**day.digests, name: digests}
+    return changed
+
+
+def _write(day: date, source: Source, found: Mapping[Place, tuple[int, ...]]) -> int:
+    """How many rows changed; only those are written."""
+    _name, fields = source
+    rows = _rows(day, fields, found) if found else []
     Usage.objects.bulk_create(
         rows,
         batch_size=BATCH,
@@ -133,7 +195,6 @@ def _take(day: UsageDay, source: Source, found: Mapping[Place, tuple[int, ...]])
         unique_fields=["day", "key", "model"],
         update_fields=list(fields),
     )
-    day.digests = {**day.digests, name: digests}
     return len(rows)
 
 

@@ -1,7 +1,7 @@
 """One day's figures as the gateway has them, whole and each call once."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -30,20 +30,28 @@ class Moving(GatewayUnavailable):
         super().__init__("moving", maybe_done=False)
 
 
-def read_day(client: Gateway, day: date) -> Activity:
-    """A key with several routes, or one split over two pages, is added up.
+def read_keys(client: Gateway, day: date, tokens: Iterable[str]) -> Activity:
+    """Of these keys only: each is a call, and takes the gateway as long as some forty rows."""
+    found: Activity = {}
+    for token in tokens:
+        found |= read_day(client, day, token)
+    return found
+
+
+def read_day(client: Gateway, day: date, token: str = "") -> Activity:
+    """All keys, or one. A key with several routes, or one split over two pages, is added up.
 
     With several pages, a row that comes in meanwhile pushes others over to the next page, where
     they would count again. It pushes the last page too, so that one is read before and after all
     of the others: if it holds the same rows, nothing came in.
     """
     for _attempt in range(ATTEMPTS):
-        first, pages = client.activity(day, 1)
+        first, pages = client.activity(day, 1, token)
         if pages == 1:
             return _sum([first])
-        before, _pages = client.activity(day, pages)
-        others = [client.activity(day, number)[0] for number in range(1, pages)]
-        after, pages_after = client.activity(day, pages)
+        before, _pages = client.activity(day, pages, token)
+        others = [client.activity(day, number, token)[0] for number in range(1, pages)]
+        after, pages_after = client.activity(day, pages, token)
         if pages_after == pages and _rows(before) == _rows(after):
             return _sum([*others, after])
     raise Moving

@@ -8,15 +8,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench import affinity, approval, chat, pages, pool, size, storm, swaps, tally
+from tests.bench import affinity, approval, chat, pages, pool, size, storm, swaps, tally, usage
 from tests.bench.report import Line, Report, machine
 from tests.bench.setting import Setting, own_stack
 from tests.stack import ROOT, Stack
 
 # An engine that answers at once: what is left of a chat call is edge and gateway.
 ENGINE = {"SIM_TTFT_MS": "0", "SIM_TOKENS_PER_SECOND": "1e6"}
-PARTS = ("approval", "storm", "chat", "size", "pages", "pool", "affinity", "swaps", "tally")
-ALONE = {"pages", "pool", "affinity", "swaps", "tally"}  # need no whole stack
+PARTS = (
+    "approval",
+    "storm",
+    "chat",
+    "size",
+    "pages",
+    "pool",
+    "affinity",
+    "swaps",
+    "tally",
+    "usage",
+)
+ALONE = {"pages", "pool", "affinity", "swaps", "tally", "usage"}  # need no whole stack
 Measured = tuple[list[Line], dict[str, Any]]
 
 
@@ -34,6 +45,9 @@ def main() -> int:
             "pages with a growing community",
             lambda: pages.measure(folder, sizes=options.sizes, rounds=options.rounds),
         )
+    if "usage" in options.only:
+        folder = options.state_dir / "usage"
+        _step(report, "usage", lambda: usage.measure(folder, rounds=options.rounds))
     if "pool" in options.only:
         _step(report, "places of the pool", pool.measure)
     if "affinity" in options.only:

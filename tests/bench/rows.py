@@ -1,6 +1,6 @@
 """Runs with Django inside a stack's settings: the people that a measurement needs, as JSON.
 
-python -m tests.bench.rows admin | applicants N | seats N | fill N | forget
+python -m tests.bench.rows admin | applicants N | seats N | fill N | years N | passes N | forget
 """
 
 import json
@@ -19,7 +19,7 @@ from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from inference.models import Server  # noqa: E402
 from members import membership, waitlist  # noqa: E402
 from members.models import User  # noqa: E402
-from tests.bench import counting, crowd  # noqa: E402
+from tests.bench import counting, crowd, usage_rows  # noqa: E402
 
 BACKEND = "allauth.account.auth_backends.AuthenticationBackend"
 DOMAIN = "bench.invalid"
@@ -80,6 +80,18 @@ def fill(count: int) -> dict[str, Any]:
     return {"waitlist": staff, "key": member, "landing": "", "queries": counted}
 
 
+def years(days: int) -> dict[str, Any]:
+    """A member who has used something on each of the last `days` days; her session."""
+    member = crowd.fill(100)
+    usage_rows.used_for(member, days)
+    mine = session(member)
+    return {"session": mine, "queries": usage_rows.queries(mine)}
+
+
+def passes(count: int) -> dict[str, Any]:
+    return usage_rows.passes(count)
+
+
 def forget() -> None:
     """The people of the bench leave as members do, so that their keys go at the gateway too."""
     for user in User.objects.filter(email__endswith=f"@{DOMAIN}", is_staff=False):
@@ -89,6 +101,8 @@ def forget() -> None:
 
 
 if __name__ == "__main__":
-    verbs = {verb.__name__: verb for verb in (admin, applicants, seats, fill, forget)}
+    verbs = {
+        verb.__name__: verb for verb in (admin, applicants, seats, fill, years, passes, forget)
+    }
     name, *numbers = sys.argv[1:]
     print(json.dumps(verbs[name](*map(int, numbers))))

@@ -61,7 +61,10 @@ class FakeUsage:
         day, page = query["start_date"], int(query.get("page", 1))
         self.before_page(page)
         with self.lock:
-            rows = sorted(self.days[day].items())  # so new rows come in anywhere
+            wanted = query.get("api_key")
+            rows = sorted(  # by id, so that new rows come in anywhere
+                item for item in self.days[day].items() if wanted in (None, item[0][0])
+            )
             size = min(self.rows_per_page, int(query.get("page_size", 50)))
             shown = rows[(page - 1) * size : page * size]
             breakdown: dict[str, Any] = {"model_groups": {}, "endpoints": {}, "api_keys": {}}

@@ -88,3 +88,13 @@ def test_what_is_going_on_now(gateway: Gateway, models: Models, counters: Gatewa
         (now,) = counters.now([bob.token])
         assert now.asked == 2
         assert 40 < now.resets_in <= 60
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_key_is_marked_when_its_call_has_ended(
+    gateway: Gateway, models: Models, counters: GatewayCounters, route: str
+) -> None:
+    with gateway.member() as bob:
+        assert bob.token not in counters.used_since(60)
+        bob.call(route, models["plain"], stream=True)
+        until(lambda: bob.token in counters.used_since(60))

@@ -4,6 +4,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from inference.gateway import Gateway as Admin
+from inference.usage.reading import Counted, read_day, read_keys
 from tests.gateway.client import ROUTES, Gateway, Models
 
 APPEARS_WITHIN_SECONDS = 40
@@ -34,7 +36,9 @@ def wait_for(gateway: Gateway, token: str, requests: int) -> dict[str, dict[str,
         time.sleep(1)
 
 
-def test_every_route_is_counted_and_survives_the_key(gateway: Gateway, models: Models) -> None:
+def test_every_route_is_counted_and_survives_the_key(
+    gateway: Gateway, models: Models, master_key: str
+) -> None:
     """U4: also streams whose client did not ask for usage, and after the key is deleted."""
     with gateway.member() as bob:
         bob.chat(models["plain"])
@@ -48,6 +52,12 @@ def test_every_route_is_counted_and_survives_the_key(gateway: Gateway, models: M
     counted = found[models["plain"]]
     assert (counted["successful_requests"], counted["prompt_tokens"]) == (6, 66)
     assert (counted["completion_tokens"], counted["total_tokens"]) == (42, 108)
+    taken_over = Counted(6, 66, 42, 0)
+    place, day = (bob.token, models["plain"]), datetime.now(UTC).date()
+    product = Admin(gateway.url, master_key, site="test")
+    assert read_day(product, day)[place] == taken_over
+    assert read_keys(product, day, [bob.token]) == {place: taken_over}
+    product.close()
     assert gateway.get("/key/list", key_hash=bob.token).json()["keys"] == []
     assert metrics(gateway, bob.token) == found
 

@@ -1,9 +1,13 @@
-"""A callback of LiteLLM: counts what it refuses and what fails, by key, name and day (UTC).
+"""A callback of LiteLLM: counts what it refuses and what fails, by key, name and day (UTC), and
+marks the keys whose calls have just ended.
 
 LiteLLM's own totals leave failures out with `disable_error_logs`, and would not tell a limit a
 minute from one in parallel. Here are numbers only: a hash in Redis for each day, whose fields are
 `token|name|kind`. The name is one that the gateway has, or empty: a caller may write anything as
 `model`. Callers whose key the gateway does not know are not counted.
+
+The marks (a sorted set, token by time) let the product ask for the totals of those keys only: a
+day of all keys takes LiteLLM more than a millisecond for each.
 
 Nothing depends on it: without Redis, or when it is slow, the refusal goes out uncounted.
 """
@@ -11,6 +15,7 @@ Nothing depends on it: without Redis, or when it is slow, the refusal goes out u
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,10 +25,21 @@ from litellm.proxy import proxy_server
 
 KEPT_SECONDS: Final = 14 * 24 * 3600
 PATIENCE_SECONDS: Final = 0.2
+MARKED_SECONDS: Final = 3600
 LIMITS: Final = ("requests", "max_parallel_requests")
 
 
 class Counts(CustomLogger):
+    async def async_log_success_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        """Runs beside LiteLLM's own counting, after the answer."""
+        counted = kwargs.get("standard_logging_object") or {}
+        token = (counted.get("metadata") or {}).get("user_api_key_hash")
+        if token:
+            with suppress(Exception):
+                await asyncio.wait_for(mark(token), PATIENCE_SECONDS)
+
     async def async_post_call_failure_hook(
         self,
         request_data: dict[str, Any],
@@ -63,6 +79,18 @@ async def count(field: str) -> None:
     async with cache.init_async_client().pipeline(transaction=False) as pipe:
         pipe.hincrby(day, field, 1)
         pipe.expire(day, KEPT_SECONDS)
+        await pipe.execute()
+
+
+async def mark(token: str) -> None:
+    cache = proxy_server.redis_usage_cache
+    if cache is None:
+        return
+    now = time.time()
+    async with cache.init_async_client().pipeline(transaction=False) as pipe:
+        pipe.zadd("nan:used", {token: now})
+        pipe.zremrangebyscore("nan:used", "-inf", now - MARKED_SECONDS)
+        pipe.expire("nan:used", MARKED_SECONDS)
         await pipe.execute()
 
 

@@ -1,7 +1,9 @@
 """A gateway that counts, its counters in Redis, and a clock that tests move."""
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 import redis
@@ -77,8 +79,14 @@ def others_key(make_key: Callable[[User], Key], other_member: User) -> Key:
 
 
 @pytest.fixture
-def counts(fake: FakeGateway) -> Callable[..., None]:
-    return fake.usage.count
+def counts(fake: FakeGateway, store: "redis.Redis") -> Callable[..., None]:
+    """As if calls had just ended: the gateway counts them and its callback marks the key."""
+
+    def count(day: object, token: str, *more: Any, **figures: Any) -> None:
+        fake.usage.count(day, token, *more, **figures)
+        store.zadd("nan:used", {token: time.time()})
+
+    return count
 
 
 def refuse(store: "redis.Redis", day: date, key: Key, kind: str, times: int = 1) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 import redis
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -260,7 +261,7 @@ def test_a_redis_that_forgot_or_is_away_takes_nothing_away(
     take()
     store.flushdb()
     counts(clock.today, key.token)
-    clock.forward(seconds=20)
+    clock.forward(minutes=10)
     away = GatewayCounters(redis.Redis(port=1, socket_connect_timeout=0.2))
     done = module.pull(client=client_of_fake, counts=away)
     assert done == Pulled(days=1, changed=1, code="no_counters")
@@ -268,24 +269,63 @@ def test_a_redis_that_forgot_or_is_away_takes_nothing_away(
     assert list(Usage.objects.values_list("requests", "refused_rpm")) == [(1, 3)]
 
 
-def test_only_what_changed_is_written_and_little_is_read(
-    fake: FakeGateway, key: Key, counts: Counts, take: Take, clock: Clock
-) -> None:
-    pairs = [
+@pytest.fixture
+def crowd(key: Key, clock: Clock, fake: FakeGateway, take: Take) -> list[str]:
+    """Tokens of three hundred keys that were used today, and taken over."""
+    made = [
         Key(holder_id=key.holder_id, token=f"{n:064x}"[::-1], state="deleted", public_key=b"")
         for n in range(300)
     ]
-    Key.objects.bulk_create(pairs)
-    for pair in pairs:
-        counts(clock.today, pair.token)
+    Key.objects.bulk_create(made)
+    for one in made:
+        fake.usage.count(clock.today, one.token)
     assert take().changed == 300
+    fake.calls.clear()
+    return [one.token for one in made]
+
+
+def test_a_pass_costs_what_has_changed(
+    fake: FakeGateway, crowd: list[str], counts: Counts, take: Take, clock: Clock
+) -> None:
     with CaptureQueriesContext(connection) as idle:
         assert take().changed == 0
-    counts(clock.today, pairs[7].token)
+    assert fake.calls == []  # nothing is asked of the gateway either
+    counts(clock.today, crowd[7])
     with CaptureQueriesContext(connection) as one:
         assert take().changed == 1
-    assert 'inference_usage"' not in " ".join(q["sql"] for q in idle)
-    assert [len(idle), len(one)] == [9, 12]
+    assert [len(idle), len(one)] == [7, 10]
+    assert len(fake.calls) == 1
+
+
+def test_when_many_keys_were_used_the_day_is_read_as_a_whole_and_then_left_in_peace(
+    fake: FakeGateway, crowd: list[str], counts: Counts, take: Take, clock: Clock
+) -> None:
+    for token in crowd[:20]:
+        counts(clock.today, token)
+    assert (take().changed, len(fake.calls)) == (20, 1)
+    counts(clock.today, crowd[0])
+    assert (take().changed, len(fake.calls)) == (0, 1)
+    cache.clear()
+    assert (take().changed, len(fake.calls)) == (1, 2)
+
+
+def test_a_lost_mark_is_made_good_within_minutes(
+    fake: FakeGateway, key: Key, take: Take, clock: Clock
+) -> None:
+    take()
+    fake.usage.count(clock.today, key.token)
+    assert take().changed == 0
+    clock.forward(minutes=10)
+    assert take().changed == 1
+
+
+def test_what_was_read_whole_without_change_costs_no_look_at_rows(
+    crowd: list[str], take: Take, clock: Clock
+) -> None:
+    clock.forward(minutes=10)
+    with CaptureQueriesContext(connection) as whole:
+        assert take().changed == 0
+    assert 'FROM "inference_usage"' not in " ".join(query["sql"] for query in whole)
 
 
 def test_one_pass_at_a_time(client_of_fake: Gateway) -> None:
