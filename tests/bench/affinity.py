@@ -1,10 +1,12 @@
-"""leastconn against consistent-hash affinity: agents' sessions over four simulated engines.
+"""leastconn against consistent-hash affinity: agents' sessions over simulated engines.
 
 A session is an agent at work: every turn sends all that was said before plus a tool's result, so
 the engine that served the last turn has nearly all of the prompt in its prefix cache. Behind a real
-HAProxy (pool only) with each balance in turn, the same sessions from the same seed. The simulated
-engines need time for what their cache lacks, and their caches hold FIT times what one engine's
-share of the sessions needs. Alone: python -m tests.bench --only affinity
+HAProxy with each balance in turn, the same sessions from the same seed: over four engines with the
+pool only, and over two with the gateway in front, which then says what belongs together. The
+simulated engines need time for what their cache lacks, and their caches hold FIT times what one
+engine's share of the sessions needs. Each balance has two turns, the first one also the last, so
+that a machine that gets busier counts for both. Alone: python -m tests.bench --only affinity
 """
 
 import asyncio
@@ -21,12 +23,14 @@ from typing import Any
 import httpx
 
 from inference.places import Place
+from tests.bench.gateway import gateway_before, members
 from tests.bench.report import Line, ms, p50, p95
-from tests.inference.pool.proxy import CHAT, running
+from tests.edge.running import free_port
+from tests.inference.pool.proxy import CHAT, Proxy, running
 from tests.inference.simulator.engines import RunningEngine
 from tests.inference.simulator.engines import running as engine_running
 
-ENGINES, SESSIONS, TURNS = 4, 16, 10
+TURNS = 10
 SYSTEM_TOKENS, FIRST_TOKENS, TURN_TOKENS, ANSWER_TOKENS = 1_000, 2_000, 600, 24
 PREFILL = 8_000  # tokens per second, as an engine of 35B parameters with 3B active on one GPU
 SPEED = 60  # tokens per second of an answer
@@ -36,38 +40,66 @@ FIT = {"roomy": 1.5, "tight": 0.75}
 BALANCES = ("leastconn", "affinity")
 
 
+@dataclass(frozen=True)
+class Sessions:
+    """As many as `headers`: what each of them sends with every request."""
+
+    engines: int
+    url: str
+    headers: Sequence[dict[str, str]]
+
+    def cache_tokens(self, factor: float) -> int:
+        return int(factor * len(self.headers) * LONGEST / self.engines)
+
+
 @dataclass
 class Taken:
     first: list[float] = field(default_factory=list)
+    """Seconds to the first token in a session's first turn, and in all others."""
     later: list[float] = field(default_factory=list)
     failed: int = 0
-    hit_rate: float = 0.0
-    busiest: float = 0.0
+    asked: int = 0
+    hit_rates: list[float] = field(default_factory=list)
+    busiest: list[float] = field(default_factory=list)
     """Requests of the busiest engine to the mean of all."""
+    at_engines: list[float] = field(default_factory=list)
+    """Mean time to the first token as the engines count it: without gateway and proxy."""
 
 
 def measure() -> tuple[list[Line], dict[str, Any]]:
-    lines, details = [], {}
+    found: dict[str, Taken] = {}
+    port = free_port()
+    headers = [{"x-affinity": f"session-{number}"} for number in range(16)]
+    pool_only = Sessions(4, f"http://127.0.0.1:{port}{CHAT}", headers)
+    _measure_all("pool", pool_only, port, found)
+    with gateway_before(f"http://127.0.0.1:{port}/chat/v1") as gateway, members(gateway, 4) as keys:
+        whole = Sessions(2, f"{gateway.url}/v1/chat/completions", keys * 2)  # two for each member
+        _measure_all("gateway", whole, port, found)
+    lines = [line for what, taken in found.items() for line in _lines(what, taken)]
+    return lines, {"affinity": {what: vars(taken) for what, taken in found.items()}}
+
+
+def _measure_all(where: str, sessions: Sessions, port: int, found: dict[str, Taken]) -> None:
     for fit, factor in FIT.items():
-        for balance in BALANCES:
-            taken = _measure(balance, int(factor * SESSIONS * LONGEST / ENGINES))
-            what = f"{balance}, {fit} cache"
-            lines += _lines(what, taken)
-            details[what] = vars(taken)
-    return lines, {"affinity": details}
+        for balance in (*BALANCES, *reversed(BALANCES)):
+            taken = found.setdefault(f"{where}, {balance}, {fit} cache", Taken())
+            _measure(taken, sessions, balance, sessions.cache_tokens(factor), port)
 
 
 def _lines(what: str, taken: Taken) -> Iterator[Line]:
-    yield Line(f"{what}: prefix cache hit rate", f"{taken.hit_rate:.1%}")
+    rates = " · ".join(f"{rate:.1%}" for rate in taken.hit_rates)
+    yield Line(f"{what}: prefix cache hit rate, each turn", rates)
+    means = " · ".join(ms(mean) for mean in taken.at_engines)
+    yield Line(f"{what}: first token at the engines, mean, each turn", means)
     yield Line(
         f"{what}: first token, p50 · p95", f"{ms(p50(taken.later))} · {ms(p95(taken.later))}"
     )
-    yield Line(f"{what}: busiest engine to the mean", f"{taken.busiest:.2f}")
-    whole = 1 - taken.failed / (SESSIONS * TURNS)
+    yield Line(f"{what}: busiest engine to the mean", f"{max(taken.busiest):.2f}")
+    whole = 1 - taken.failed / taken.asked
     yield Line(f"{what}: answered", f"{whole:.1%}", whole, 1, at_least=True)
 
 
-def _measure(balance: str, cache_tokens: int) -> Taken:
+def _measure(taken: Taken, sessions: Sessions, balance: str, cache_tokens: int, port: int) -> None:
     environment = {
         "SIM_TTFT_MS": "20",
         "SIM_TOKENS_PER_SECOND": str(SPEED),
@@ -75,28 +107,28 @@ def _measure(balance: str, cache_tokens: int) -> Taken:
         "SIM_KV_CACHE_TOKENS": str(cache_tokens),
     }
     with (
-        _engines(environment) as engines,
+        _engines(sessions.engines, environment) as engines,
         tempfile.TemporaryDirectory(prefix="nan-bench-") as folder,
+        running(Path(folder), balance=balance, pool_bind=f"127.0.0.1:{port}") as proxy,
     ):
-        with running(Path(folder), balance=balance) as proxy:
-            first = Place(backend="slot01", number=1, address="127.0.0.1", port=1, want="ready")
-            proxy.until_ready(
-                *(
-                    replace(first, number=at, port=engine.port)
-                    for at, engine in enumerate(engines, 1)
-                )
-            )
-            taken = asyncio.run(_sessions(f"http://127.0.0.1:{proxy.port}{CHAT}"))
+        _into_service(proxy, engines)
+        asyncio.run(_run(sessions, taken))
         _count(taken, engines)
-    return taken
+
+
+def _into_service(proxy: Proxy, engines: Sequence[RunningEngine]) -> None:
+    first = Place(backend="slot01", number=1, address="127.0.0.1", port=1, want="ready")
+    proxy.until_ready(
+        *(replace(first, number=at, port=engine.port) for at, engine in enumerate(engines, 1))
+    )
 
 
 @contextmanager
-def _engines(environment: dict[str, str]) -> Iterator[list[RunningEngine]]:
+def _engines(count: int, environment: dict[str, str]) -> Iterator[list[RunningEngine]]:
     with ExitStack() as started:
         yield [
             started.enter_context(engine_running("--max-model-len", "16384", **environment))
-            for _ in range(ENGINES)
+            for _ in range(count)
         ]
 
 
@@ -106,18 +138,22 @@ def _count(taken: Taken, engines: Sequence[RunningEngine]) -> None:
 
     hits, asked = of_each("prefix_cache_hits_total"), of_each("prefix_cache_queries_total")
     served = of_each("time_to_first_token_seconds_count")
-    taken.hit_rate = sum(hits) / sum(asked)
-    taken.busiest = max(served) / (sum(served) / len(served))
+    waited = of_each("time_to_first_token_seconds_sum")
+    taken.hit_rates.append(sum(hits) / sum(asked))
+    taken.busiest.append(max(served) / (sum(served) / len(served)))
+    taken.at_engines.append(sum(waited) / sum(served))
 
 
-async def _sessions(url: str) -> Taken:
-    taken = Taken()
+async def _run(sessions: Sessions, taken: Taken) -> None:
     async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as client:
-        await asyncio.gather(*(_session(client, url, number, taken) for number in range(SESSIONS)))
-    return taken
+        await asyncio.gather(
+            *(_session(client, sessions, number, taken) for number in range(len(sessions.headers)))
+        )
 
 
-async def _session(client: httpx.AsyncClient, url: str, number: int, taken: Taken) -> None:
+async def _session(
+    client: httpx.AsyncClient, sessions: Sessions, number: int, taken: Taken
+) -> None:
     chance = random.Random(number)
     await asyncio.sleep(chance.expovariate(1 / THINK))
     shared = _words(random.Random(-1), SYSTEM_TOKENS)
@@ -127,7 +163,8 @@ async def _session(client: httpx.AsyncClient, url: str, number: int, taken: Take
     ]
     for turn in range(TURNS):
         begun = time.perf_counter()
-        first, answer = await _turn(client, url, number, messages)
+        taken.asked += 1
+        first, answer = await _turn(client, sessions.url, sessions.headers[number], messages)
         if first is None:
             taken.failed += 1
         else:
@@ -140,7 +177,10 @@ async def _session(client: httpx.AsyncClient, url: str, number: int, taken: Take
 
 
 async def _turn(
-    client: httpx.AsyncClient, url: str, number: int, messages: list[dict[str, str]]
+    client: httpx.AsyncClient,
+    url: str,
+    headers: dict[str, str],
+    messages: list[dict[str, str]],
 ) -> tuple[float | None, str]:
     body = {
         "model": "nan",
@@ -149,7 +189,6 @@ async def _turn(
         "max_tokens": ANSWER_TOKENS,
     }
     first, parts = None, []
-    headers = {"x-affinity": f"session-{number}"}
     async with client.stream("POST", url, json=body, headers=headers) as answer:
         async for line in answer.aiter_lines():
             for part in re.findall(r'"content": ?"((?:[^"\\]|\\.)+)"', line):
