@@ -5,9 +5,12 @@ The gateway is the fake one, in this process; what it and the wire take is told 
 
 import time
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import redis
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -15,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from inference.gateway import Gateway
 from inference.models import Key, KeyHolder, Usage, UsageDay
 from inference.usage.figures import today
-from inference.usage.pull import pull_again
+from inference.usage.pull import Pulled, pull, pull_again
 from members.models import User
 from tests.fakes.gateway import MASTER_KEY, FakeGateway
 
@@ -66,17 +69,20 @@ class _Timed(Gateway):
 
 
 def passes(count: int) -> dict[str, dict[str, float]]:
-    """One pass that finds `count` keys new, one that finds a few changed, one that finds none."""
+    """A day of `count` new keys read as a whole; then a pass with a few changed, and with none."""
     tokens = _keys(count)
+    marks = redis.Redis.from_url(settings.GATEWAY_REDIS_URL)
     with FakeGateway() as fake:
         client = _Timed(fake.url, MASTER_KEY, site="bench")
         for token in tokens:
             fake.usage.count(today(), token)
-        found = {"all": _pass(client, count)}
+        found = {"all": _pass(client, count, lambda: pull_again([today()], client=client))}
         for token in tokens[:: max(1, count // FEW)][:FEW]:
             fake.usage.count(today(), token)
-        found["few"] = _pass(client, FEW)
-        found["none"] = _pass(client, 0)
+            marks.zadd("nan:used", {token: time.time()})
+        found["few"] = _pass(client, FEW, lambda: pull(client=client))
+        marks.delete("nan:used")
+        found["none"] = _pass(client, 0, lambda: pull(client=client))
         client.close()
     UsageDay.objects.all().delete()
     Usage.objects.all().delete()
@@ -97,10 +103,10 @@ def _keys(count: int) -> list[str]:
     return tokens
 
 
-def _pass(client: _Timed, expected: int) -> dict[str, float]:
+def _pass(client: _Timed, expected: int, run: Callable[[], Pulled | None]) -> dict[str, float]:
     client.seconds = 0.0
     began = time.perf_counter()
-    pulled = pull_again([today()], client=client)
+    pulled = run()
     assert pulled is not None
     assert pulled.changed == expected, pulled
     whole = time.perf_counter() - began
