@@ -3,12 +3,14 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && { echo $$p; break; }; done)
 VENV := .nan/venv/bin
+# Processes that share the tests; the whole stack runs in one of them.
+JOBS ?= 2
 # Bytecode makes every start after the first one faster.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run status stop shell test test-vllm lint format bench lock lock-engine messages compilemessages clean-data python
+.PHONY: help setup setup-dev run status stop shell test test-vllm test-clients lint format bench lock lock-engine messages compilemessages clean-data python
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,11 +37,14 @@ shell: ## A shell with the settings of the running stack, for manage.py
 	@eval "$$($(VENV)/python -m nan.local env)" && PATH="$(CURDIR)/$(VENV):$$PATH" exec $${SHELL:-sh}
 
 test: setup-dev ## All tests, against the real parts and a real browser (ARGS="-k waitlist" for some)
-	@$(VENV)/python -m pytest $(ARGS)
+	@$(VENV)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 test-vllm: setup-dev ## The engine's contract on real vLLM, on the CPU (x86-64, Python 3.11, 3 GB)
 	@$(VENV)/python deploy/engine/install.py --target .nan/engine --device cpu --models .nan/engine-models
 	@CONTRACT_ENGINE=vllm $(VENV)/python -m pytest tests/contract $(ARGS)
+
+test-clients: setup-dev ## Real clients, set up as their pages say, against a stack of their own (ARGS="codex" for some)
+	@$(VENV)/python -m tests.clients $(ARGS)
 
 lint: setup-dev ## Format, rules, types, import directions, templates
 	@$(VENV)/ruff format --check .

@@ -34,6 +34,7 @@ from members import mails, membership, waitlist
 from members.models import Application, Decision, Mail, MembershipEvent, Proposal, User, Vote
 from members.views.people import GOODBYE
 from nan import devmail
+from tests.browser.docs_states import docs_views
 from tests.browser.fleet_states import fleet_views
 from tests.browser.usage_states import usage_views
 from tests.browser.view import View, click, open_all
@@ -341,4 +342,5 @@ PARTS: dict[str, Callable[[], list[View]]] = {
     "fleet": all_fleet_views,
     "usage": usage_views,
     "votes": all_vote_views,
+    "docs": lambda: docs_views(staff("Alma")),
 }

@@ -1,0 +1,133 @@
+"""Which clients run without a screen, at which version, and how each is asked for one answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SAID = "hola"
+PROMPT = f"reply with exactly: {SAID}"
+GREETING = "simulated engine"
+"""Of what the simulator answers to the programs of the pages."""
+NO_LITELLM_CALLS = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    page: str
+    registry: str
+    packages: tuple[str, ...]
+    """`name==version` or `name@version`; the first is the one that the page names."""
+    files: Mapping[str, str]
+    """The page's code by its label, and where it goes below the home folder."""
+    argv: tuple[str, ...]
+    """Begins with a program of the packages; ~ is the home folder, $KEY the key."""
+    before: tuple[tuple[str, ...], ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    expects: str = SAID
+
+    @property
+    def package(self) -> str:
+        return self.split[0]
+
+    @property
+    def version(self) -> str:
+        return self.split[1]
+
+    @property
+    def split(self) -> tuple[str, str]:
+        name, _at, version = self.packages[0].rpartition("==" if self.registry == "pypi" else "@")
+        return name, version
+
+
+def _pypi(page: str, *packages: str, **more: object) -> Client:
+    return Client(page=page, registry="pypi", packages=packages, **more)  # type: ignore[arg-type]
+
+
+def _npm(page: str, *packages: str, **more: object) -> Client:
+    return Client(page=page, registry="npm", packages=packages, **more)  # type: ignore[arg-type]
+
+
+def _program(file: str, interpreter: str) -> dict[str, object]:
+    return {"files": {file: file}, "argv": (interpreter, f"~/{file}"), "expects": GREETING}
+
+
+CLIENTS: tuple[Client, ...] = (
+    _pypi("openai-python", "openai==3.57.0", **_program("hello.py", "python")),
+    _pypi("anthropic-sdk", "anthropic==2.14.0", **_program("hello.py", "python")),
+    _pypi("langchain", "langchain-openai==1.7.4", **_program("hello.py", "python")),
+    _pypi(
+        "llm",
+        "llm==0.36",
+        files={"extra-openai-models.yaml": ".config/io.datasette.llm/extra-openai-models.yaml"},
+        before=(("llm", "keys", "set", "nan", "--value", "$KEY"),),
+        argv=("llm", "-m", "nan", PROMPT),
+    ),
+    _pypi(
+        "aider",
+        "aider-chat==0.86.2",
+        files={
+            ".aider.conf.yml": ".aider.conf.yml",
+            ".aider.model.metadata.json": ".aider.model.metadata.json",
+        },
+        argv=("aider", "--yes-always", "--no-git", "--message", PROMPT),
+        environment={"OPENAI_API_KEY": "$KEY", **NO_LITELLM_CALLS},
+    ),
+    _npm("openai-js", "openai@7.59.0", **_program("hello.mjs", "node")),
+    _npm("anthropic-sdk", "@anthropic-ai/sdk@1.14.0", **_program("hello.mjs", "node")),
+    _npm(
+        "ai-sdk",
+        "ai@7.0.173",
+        "@ai-sdk/openai-compatible@3.0.92",
+        **_program("hello.mjs", "node"),
+    ),
+    _npm(
+        "opencode-1",
+        "opencode-ai@1.18.33",
+        files={"opencode.json": ".config/opencode/opencode.json"},
+        argv=("opencode", "run", PROMPT),
+        environment={
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        },
+    ),
+    _npm(
+        "claude-code",
+        "@anthropic-ai/claude-code@2.1.332",
+        files={"settings.json": ".claude/settings.json"},
+        argv=("claude", "-p", PROMPT),
+        expects=GREETING,  # it wraps the prompt, so the simulator does not see what was asked
+    ),
+    _npm(
+        "codex",
+        "@openai/codex@0.171.0",
+        files={"config.toml": ".codex/config.toml"},
+        argv=("codex", "exec", "--skip-git-repo-check", PROMPT),
+    ),
+    _npm(
+        "qwen-code",
+        "@qwen-code/qwen-code@0.24.4",
+        files={"settings.json": ".qwen/settings.json"},
+        argv=("qwen", "-p", PROMPT),
+    ),
+    _npm(
+        "kilo",
+        "@kilocode/cli@7.7.7",
+        files={"kilo.json": ".config/kilo/kilo.json"},
+        argv=("kilo", "run", "--auto", PROMPT),
+        environment={"KILO_TELEMETRY_LEVEL": "off"},
+    ),
+    _npm(
+        "continue",
+        "@continuedev/cli@1.5.47",
+        files={"config.yaml": ".continue/config.yaml"},
+        argv=("cn", "--config", "~/.continue/config.yaml", "-p", PROMPT),
+    ),
+    _npm(
+        "cline",
+        "cline@3.0.65",
+        files={},
+        before=(
+            ("cline", "auth", "-p", "openai-compatible", "-k", "$KEY", "-m", "$MODEL", "-b", "$V1"),
+        ),
+        argv=("cline", PROMPT),
+    ),
+)

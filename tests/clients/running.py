@@ -1,0 +1,161 @@
+"""Installs a client in a folder of its own, sets it up from the rendered page, asks it once."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+
+from tests.clients.catalogue import Client
+
+BIN = Path(sys.executable).parent
+INSTALL_SECONDS, RUN_SECONDS = 600, 150
+
+
+class Failed(Exception):
+    """What it said at the end, without the key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where one client lives, and what it is told."""
+
+    folder: Path
+    values: Mapping[str, str]
+    """Of $KEY, $MODEL, $V1 in arguments."""
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def filled(self, text: str) -> str:
+        for name, value in self.values.items():
+            text = text.replace(f"${name}", value)
+        return str(self.home) + text[1:] if text.startswith("~/") else text
+
+
+class _Code(HTMLParser):
+    """The text of each labelled <pre>, as a reader would copy it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+        self._label = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "pre":
+            self._label = dict(attrs).get("aria-label") or ""
+            self.found.setdefault(self._label, "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "pre":
+            self._label = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._label:
+            self.found[self._label] += data
+
+
+def code_of(html: str) -> dict[str, str]:
+    parser = _Code()
+    parser.feed(html)
+    return parser.found
+
+
+def install(client: Client, folder: Path) -> None:
+    """Nothing to do where the same versions are there from an earlier run."""
+    done = folder / "installed"
+    if done.exists() and done.read_text() == repr(client.packages):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if client.registry == "pypi":
+        uv = str(BIN / "uv")
+        _call([uv, "venv", "--quiet", "--python", sys.executable, str(folder / "venv")])
+        python = str(folder / "venv/bin/python")
+        _call([uv, "pip", "install", "--quiet", "--python", python, *client.packages])
+    else:
+        (folder / "package.json").write_text("{}")
+        npm = [str(BIN / "npm"), "install", "--no-audit", "--no-fund", "--loglevel=error"]
+        _call([*npm, *client.packages], cwd=folder)
+    done.write_text(repr(client.packages))
+
+
+def _call(argv: Sequence[str], cwd: Path | None = None) -> None:
+    path = f"{BIN}:{os.environ['PATH']}"
+    run = subprocess.run(
+        argv,
+        cwd=cwd,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+    )
+    if run.returncode:
+        raise Failed(_tail(run.stdout + run.stderr))
+
+
+def set_up(client: Client, place: Place, html: str) -> None:
+    """Writes what the page shows, with the key in its place, as the reader's browser would."""
+    shown = code_of(html)
+    shutil.rmtree(place.home, ignore_errors=True)
+    place.home.mkdir(parents=True)
+    for label, path in client.files.items():
+        if label not in shown:
+            raise Failed(f"The page shows no {label}.")
+        target = place.home / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(shown[label].replace("YOUR_KEY", place.values["KEY"]))
+    if client.argv[0] == "node":  # modules are looked up from the program's folder
+        (place.home / "node_modules").symlink_to(place.folder / "node_modules")
+
+
+def ask(client: Client, place: Place) -> str:
+    for argv in client.before:
+        _run(client, place, argv)
+    said = _run(client, place, client.argv)
+    if client.expects.lower() not in said.lower():
+        raise Failed(f"It did not say {client.expects!r}: {_tail(said)}")
+    return said
+
+
+def _run(client: Client, place: Place, argv: Sequence[str]) -> str:
+    programs = place.folder / ("venv/bin" if client.registry == "pypi" else "node_modules/.bin")
+    environment = {
+        "PATH": f"{programs}:{BIN}:/usr/bin:/bin",
+        "HOME": str(place.home),
+        "LANG": "C.UTF-8",
+        "NAN_API_KEY": place.values["KEY"],
+        **{name: place.filled(value) for name, value in client.environment.items()},
+    }
+    process = subprocess.Popen(
+        [place.filled(word) for word in argv],
+        cwd=place.home,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, _nothing = process.communicate(timeout=RUN_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"No end within {RUN_SECONDS} s.") from None
+    finally:
+        with suppress(ProcessLookupError):  # some leave helpers of their own behind
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        raise Failed(f"exit {process.returncode}: {_tail(out)}")
+    return out
+
+
+def _tail(text: str) -> str:
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    return re.sub(r"sk-[\w-]+", "sk-…", " ".join(plain.split()))[-400:]
