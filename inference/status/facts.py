@@ -182,18 +182,18 @@ def _days(now: datetime) -> dict[int, Days]:
     start = datetime(first.year, first.month, first.day, tzinfo=UTC)
     hours = Q(span=Span.HOUR, at__gte=start)
     raw = Q(span=Span.RAW, at__gte=last + timedelta(hours=1) if last else start)
-    found: dict[tuple[int, date], Facts] = {}
+    found: dict[tuple[int, date], Mapping[str, Any]] = {}
     for row in _by_day(SlotSample.objects.filter(hours | raw, at__lte=now)):
         found[row["slot_id"], row["date"].date()] = row
     slots = {slot_id for slot_id, _ in found}
     dates = [first + timedelta(days=n) for n in range(DAYS)]
     none = [_day(day, None) for day in dates]
-    by_slot = defaultdict(lambda: none)
+    by_slot: dict[int, Days] = defaultdict(lambda: none)
     by_slot.update({slot: [_day(day, found.get((slot, day))) for day in dates] for slot in slots})
     return by_slot
 
 
-def _by_day(rows: "QuerySet[SlotSample]") -> Iterable[dict[str, Any]]:
+def _by_day(rows: "QuerySet[SlotSample]") -> Iterable[Mapping[str, Any]]:
     return (
         rows.annotate(date=TruncDay("at", tzinfo=UTC))
         .order_by()

@@ -54,11 +54,11 @@ def _acceptance(rows: list[ReplicaSample]) -> float | None:
 
 
 def _sum(rows: list[ReplicaSample], name: str) -> float:
-    return sum(getattr(row, name) for row in rows)
+    return float(sum(getattr(row, name) for row in rows))
 
 
 def _over_time(rows: list[ReplicaSample], name: str) -> float:
-    return sum(getattr(row, name) * row.seconds for row in rows)
+    return float(sum(getattr(row, name) * row.seconds for row in rows))
 
 
 def _rounded(value: Any) -> float | None:

@@ -139,7 +139,7 @@ def _since(
         running=seen.running,
         waiting=seen.waiting,
         kv_usage=seen.kv_usage,
-        generated=grown["generated"],
+        generated=grown["generated"] or 0,
         first_tokens=int(ttft.count),
         first_token_seconds=ttft.sum,
         first_token_buckets=alone(ttft),
@@ -234,4 +234,4 @@ def _errors(
         return 0
     if before.source != source:
         return total
-    return max(0, total - before.counts["errors"])
+    return float(max(0, total - before.counts["errors"]))

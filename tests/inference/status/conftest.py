@@ -1,13 +1,18 @@
 """Samples as they would have been taken, and an engine whose counters a test turns."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
-from inference.models import Replica, Slot, SlotSample
+from inference.models import Incident, IncidentUpdate, Replica, Slot, SlotSample
+from inference.status import pages, shelf
 from tests.fakes.raw_http import Connection, RawServer, Request
 from tests.inference.staff import rows
 
@@ -93,3 +98,37 @@ def stood(slot: Slot, states: str, *, until: datetime | None = None, every: int 
                 rotation_seconds=every * (state == "r"),
             )
     return until
+
+
+# -- The public pages ---------------------------------------------------------------------------
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> shelf.Shelf:
+    """A process that has just begun, with a disk of its own."""
+    fresh = shelf.Shelf(tmp_path / "status.json")
+    monkeypatch.setattr(pages, "shelf", fresh)
+    monkeypatch.setattr(pages, "_written", {})
+    return fresh
+
+
+@pytest.fixture
+def read(client: Client, kept: shelf.Shelf) -> Callable[..., Any]:
+    def look(path: str = "/status.json") -> Any:
+        kept.forget()
+        answer = client.get(path, headers={"accept-language": "en"})
+        assert answer.status_code == 200
+        return answer.json() if path.endswith(".json") else answer.content.decode()
+
+    return look
+
+
+def words(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+@pytest.fixture
+def incident(slot: Slot) -> Incident:
+    found = Incident.objects.create(slot=slot, began_at=timezone.now() - timedelta(hours=2))
+    IncidentUpdate.objects.create(
+        incident=found, text_es="Una <fuente> murió.", text_en="A power <supply> died."
+    )
+    return found

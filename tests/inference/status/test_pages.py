@@ -1,16 +1,11 @@
 """What everybody sees of the service: true, quick, private, and there when nothing else is."""
 
-import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from django.core.cache import cache
-from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -24,40 +19,14 @@ from inference.models import (
     Slot,
     SlotSample,
 )
-from inference.status import pages, shelf
 from inference.status.facts import gather
 from members.models import User
 from tests.inference.staff import rows
-from tests.inference.status.conftest import stood
-from tests.nan.test_outage import ask_without_database
+from tests.inference.status.conftest import stood, words
 from tests.people import signed_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("kept")]
 ATOM = {"a": "http://www.w3.org/2005/Atom"}
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> shelf.Shelf:
-    """A process that has just begun, with a disk of its own."""
-    fresh = shelf.Shelf(tmp_path / "status.json")
-    monkeypatch.setattr(pages, "shelf", fresh)
-    monkeypatch.setattr(pages, "_written", {})
-    return fresh
-
-
-@pytest.fixture
-def read(client: Client, kept: shelf.Shelf) -> Callable[..., Any]:
-    def look(path: str = "/status.json") -> Any:
-        kept.forget()
-        answer = client.get(path, headers={"accept-language": "en"})
-        assert answer.status_code == 200
-        return answer.json() if path.endswith(".json") else answer.content.decode()
-
-    return look
-
-
-def words(html: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
 
 
 def only(facts: dict[str, Any]) -> dict[str, Any]:
@@ -215,15 +184,6 @@ def test_thirty_days(read: Callable[..., Any], slot: Slot) -> None:
 
 
 # -- Incidents and rotations -------------------------------------------------------------------
-@pytest.fixture
-def incident(slot: Slot) -> Incident:
-    found = Incident.objects.create(slot=slot, began_at=timezone.now() - timedelta(hours=2))
-    IncidentUpdate.objects.create(
-        incident=found, text_es="Una <fuente> murió.", text_en="A power <supply> died."
-    )
-    return found
-
-
 def test_an_incident_in_the_readers_language(
     read: Callable[..., Any], client: Client, incident: Incident
 ) -> None:
@@ -327,66 +287,3 @@ def test_many_ask_and_the_rows_are_read_once(
 
 def test_only_reading(client: Client) -> None:
     assert client.post("/status/").status_code == 405
-
-
-# -- When other things are away ----------------------------------------------------------------
-def test_without_redis(read: Callable[..., Any], slot: Slot, monkeypatch: Any) -> None:
-    def away(*_: Any, **__: Any) -> None:
-        raise AssertionError("the cache was asked")
-
-    for name in ("get", "set", "add", "get_many"):
-        monkeypatch.setattr(type(cache._connections[cache._alias]), name, away, raising=False)
-    assert read("/status/")
-
-
-def test_a_database_that_goes_away_leaves_the_last_page(
-    client: Client, kept: shelf.Shelf, slot: Slot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stood(slot, "u")
-    client.get("/status/")
-
-    def away(now: datetime) -> None:
-        raise OperationalError("couldn't get a connection")
-
-    monkeypatch.setattr(shelf, "gather", away)
-    kept.forget()
-    later = timezone.now() + timedelta(minutes=7)
-    monkeypatch.setattr(pages.timezone, "now", lambda: later)
-    answer = client.get("/status/", headers={"accept-language": "en"})
-    assert answer.status_code == 200
-    assert "known 7 minutes ago" in words(answer.content.decode())
-    assert answer["Cache-Control"] == "no-store"
-    assert client.get("/status.json").json()["current"] is False
-    assert client.get("/status.atom").status_code == 200
-
-
-def test_a_process_that_starts_without_a_database_shows_what_is_on_disk(
-    client: Client, slot: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process of its own, with nothing at the database's address, and a session besides."""
-    stood(slot, "u")
-    client.get("/status/")
-    monkeypatch.setenv("NAN_STATE_DIR", str(tmp_path))
-    head, body = ask_without_database("/status/")
-    assert head == "200 None no-store text/html; charset=utf-8"
-    assert "acme/alder@" in body
-    head, body = ask_without_database("/status.json")
-    assert json.loads(body)["current"] is False
-    (tmp_path / "status.json").write_text("{}")
-    head, _ = ask_without_database("/status/")
-    assert head == "503 10 no-store text/html; charset=utf-8"
-
-
-def test_a_disk_that_refuses_breaks_nothing(
-    client: Client, slot: Slot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "shelf", shelf.Shelf(Path("/proc/none/status.json")))
-    assert client.get("/status/").status_code == 200
-
-
-def test_what_comes_back_from_disk_is_the_same(slot: Slot, incident: Incident) -> None:
-    stood(slot, "ud")
-    facts = gather(timezone.now().replace(microsecond=0))
-    again = shelf.from_json(shelf.as_json(facts))
-    assert shelf.as_json(again) == shelf.as_json(facts)
-    assert again["slots"][0]["days"] == facts["slots"][0]["days"]

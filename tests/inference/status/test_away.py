@@ -1,0 +1,83 @@
+"""The status page answers while other things do not: Redis, the database, the disk."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import OperationalError
+from django.test import Client
+from django.utils import timezone
+
+from inference.models import Incident, Slot
+from inference.status import pages, shelf
+from inference.status.facts import gather
+from tests.inference.status.conftest import stood, words
+from tests.nan.test_outage import ask_without_database
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("kept")]
+
+
+def test_without_redis(read: Callable[..., Any], slot: Slot, monkeypatch: Any) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise AssertionError("the cache was asked")
+
+    for name in ("get", "set", "add", "get_many"):
+        monkeypatch.setattr(type(cache._connections[cache._alias]), name, away, raising=False)
+    assert read("/status/")
+
+
+def test_a_database_that_goes_away_leaves_the_last_page(
+    client: Client, kept: shelf.Shelf, slot: Slot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stood(slot, "u")
+    client.get("/status/")
+
+    def away(now: datetime) -> None:
+        raise OperationalError("couldn't get a connection")
+
+    monkeypatch.setattr(shelf, "gather", away)
+    kept.forget()
+    later = timezone.now() + timedelta(minutes=7)
+    monkeypatch.setattr(pages.timezone, "now", lambda: later)
+    answer = client.get("/status/", headers={"accept-language": "en"})
+    assert answer.status_code == 200
+    assert "known 7 minutes ago" in words(answer.content.decode())
+    assert answer["Cache-Control"] == "no-store"
+    assert client.get("/status.json").json()["current"] is False
+    assert client.get("/status.atom").status_code == 200
+
+
+def test_a_process_that_starts_without_a_database_shows_what_is_on_disk(
+    client: Client, slot: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of its own, with nothing at the database's address, and a session besides."""
+    stood(slot, "u")
+    client.get("/status/")
+    monkeypatch.setenv("NAN_STATE_DIR", str(tmp_path))
+    head, body = ask_without_database("/status/")
+    assert head == "200 None no-store text/html; charset=utf-8"
+    assert "acme/alder@" in body
+    head, body = ask_without_database("/status.json")
+    assert json.loads(body)["current"] is False
+    (tmp_path / "status.json").write_text("{}")
+    head, _ = ask_without_database("/status/")
+    assert head == "503 10 no-store text/html; charset=utf-8"
+
+
+def test_a_disk_that_refuses_breaks_nothing(
+    client: Client, slot: Slot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "shelf", shelf.Shelf(Path("/proc/none/status.json")))
+    assert client.get("/status/").status_code == 200
+
+
+def test_what_comes_back_from_disk_is_the_same(slot: Slot, incident: Incident) -> None:
+    stood(slot, "ud")
+    facts = gather(timezone.now().replace(microsecond=0))
+    again = shelf.from_json(shelf.as_json(facts))
+    assert shelf.as_json(again) == shelf.as_json(facts)
+    assert again["slots"][0]["days"] == facts["slots"][0]["days"]
