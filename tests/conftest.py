@@ -8,10 +8,12 @@ import pytest
 from pytest_django import Settings
 
 from tests.fleet import FAULTS
+from tests.services import own
 from tests.stack import ROOT, Stack
 
 # Seconds that are minutes on a real server.
 HURRIED = {"ENGINE_KILL_SECONDS": "12", "MEMORY_SECONDS": "8"}
+STACKS = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack"))
 pytest_plugins = ["tests.people"]
 
 
@@ -30,7 +32,7 @@ def _quick_passwords(settings: Settings) -> None:
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """The whole product on real parts; see tests/stack.py."""
-    folder = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack"))
+    folder = own(STACKS)
     running = Stack(folder, extra={"SIM_FAULTS_FILE": str(folder / FAULTS), **HURRIED})
     running.local("clean-data", "--yes")
     try:
@@ -39,10 +41,20 @@ def stack() -> Iterator[Stack]:
         running.stop()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several processes: all tests of the whole stack go to one of them, since it is started
+    once, and the tests of a file stay together."""
+    for item in items:
+        uses_stack = "stack" in getattr(item, "fixturenames", ())
+        group = "stack" if uses_stack else str(item.path.relative_to(ROOT))
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What the stack said, when something failed; the whole logs stay under .nan/."""
-    folder = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack"))
-    log = folder / "run.log"
-    if terminalreporter.stats.get("failed") and log.exists():
-        terminalreporter.section(f"last lines of the stack, from {folder}")
-        terminalreporter.write_line(Stack(folder).tail(40))
+    if not terminalreporter.stats.get("failed"):
+        return
+    for folder in sorted(STACKS.parent.glob(f"{STACKS.name}*")):
+        if (folder / "run.log").exists():
+            terminalreporter.section(f"last lines of the stack, from {folder}")
+            terminalreporter.write_line(Stack(folder).tail(40))

@@ -18,17 +18,10 @@ from tests.stack import ROOT, Stack
 START = 600  # seconds for two engines on two busy cores
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Nothing to do on the simulator: no test, rather than one that says nothing."""
-    if "real" in metafunc.fixturenames:
-        kinds = ["vllm"] if os.environ.get("CONTRACT_ENGINE") == "vllm" else []
-        metafunc.parametrize("real", kinds, indirect=True)
-
-
 @pytest.fixture(scope="module")
-def real(request: pytest.FixtureRequest) -> Iterator[Fleet]:
+def real() -> Iterator[Fleet]:
     folder = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack")).with_name("real")
-    stack = Stack(folder, extra={"ENGINE": str(request.param)}, patience=START)
+    stack = Stack(folder, extra={"ENGINE": "vllm"}, patience=START)
     stack.local("clean-data", "--yes")
     fleet = Fleet(stack.start())
     try:
