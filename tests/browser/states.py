@@ -36,6 +36,7 @@ from members.views.people import GOODBYE
 from nan import devmail
 from tests.browser.docs_states import docs_views
 from tests.browser.fleet_states import fleet_views
+from tests.browser.status_states import status_views
 from tests.browser.usage_states import usage_views
 from tests.browser.view import View, click, open_all
 from tests.browser.vote_states import vote_views
@@ -343,4 +344,5 @@ PARTS: dict[str, Callable[[], list[View]]] = {
     "usage": usage_views,
     "votes": all_vote_views,
     "docs": lambda: docs_views(staff("Alma")),
+    "status": status_views,
 }

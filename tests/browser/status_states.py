@@ -1,0 +1,70 @@
+"""The status page and the staff's incidents, in every state in which they look different."""
+
+from datetime import UTC, datetime, timedelta
+
+from django.utils import timezone
+from playwright.sync_api import Page
+
+from inference.models import Incident, IncidentUpdate, Replica, ReplicaSample, Slot, SlotSample
+from inference.status.shelf import shelf
+from tests.browser.view import View, click, open_all
+from tests.inference.staff import rows
+from tests.inference.status.conftest import stood
+from tests.people import staff
+
+FLAGS = {
+    "max-model-len": 131_072,
+    "tool-call-parser": "qwen3_coder",
+    "speculative-config": {"method": "mtp", "num_speculative_tokens": 3},
+}
+
+
+def status_views() -> list[View]:
+    admin = staff("Alma")
+    slot, replicas, new = rows.small_fleet(2)
+    type(new).objects.filter(pk=slot.model_id).update(flags=FLAGS)
+    _measured(slot, replicas[0])
+    down = rows.slot("embed", rows.catalogue_model("bge", "BGE M3", kind="embedding"))
+    rows.replica(down, replicas[0].server)
+    rows.slot("speech")
+    stood(down, "ddddd")
+    incident = Incident.objects.create(slot=down, began_at=timezone.now() - timedelta(minutes=6))
+    rows.alert("slot_down", slot=down)
+    words = "The server's network card does not answer.\nWe are on it."
+    IncidentUpdate.objects.create(incident=incident, text_es=words, text_en=words, author=admin)
+    over = timezone.now() - timedelta(days=3)
+    past = Incident.objects.create(slot=slot, began_at=over - timedelta(hours=2), ended_at=over)
+    start = timezone.now() + timedelta(days=2)
+    planned = rows.swap(slot, new, admin, state="approved")
+    type(planned).objects.filter(pk=planned.pk).update(start_at=start)
+    shelf.forget()
+    return [
+        View("status", "/status/", None, open_all),
+        View("staff, incidents", "/staff/incidents/", admin),
+        View("staff, incident", f"/staff/incidents/{incident.pk}/", admin),
+        View("staff, incident refused", f"/staff/incidents/{past.pk}/", admin, _half),
+        View("staff with a slot down", "/staff/", admin),
+    ]
+
+
+def _half(page: Page) -> None:
+    page.fill("[name=text_es]", "Se fue la luz.")
+    page.eval_on_selector("main form", "form => form.noValidate = true")
+    click("main form .button")(page)
+
+
+def _measured(slot: Slot, replica: Replica) -> None:
+    now = timezone.now()
+    for n in range(1, 9):
+        ReplicaSample.objects.create(
+            slot=slot, replica=replica, at=now - timedelta(seconds=30 * n), seconds=30, running=3,
+            generated=4200, first_tokens=5, first_token_seconds=2.1, kv_usage=0.31,
+            first_token_buckets={"0.5": 4, "1.0": 1},
+        )  # fmt: skip
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for n in range(1, 24):
+        SlotSample.objects.create(
+            slot=slot, span="hour", at=today - timedelta(days=n), seconds=86_400, up=2, wanted=2,
+            down_seconds=(n == 4) * 5400 + (n == 11) * 600, rotation_seconds=(n == 11) * 600,
+        )  # fmt: skip
+    stood(slot, "uuu")
