@@ -1,5 +1,6 @@
 """Prometheus on a free port, with our own configuration pointed at parts that run."""
 
+import json
 import shutil
 import subprocess
 import threading
@@ -58,7 +59,7 @@ def configuration(folder: Path, targets: Mapping[str, str], engines: Any) -> Pat
         if "static_configs" in job:
             job["static_configs"] = [{"targets": [targets[job["job_name"]]]}]
     (folder / "engines").mkdir(parents=True)
-    (folder / "engines" / "all.yml").write_text(yaml.safe_dump(engines))
+    (folder / "engines" / "all.json").write_text(json.dumps(engines))
     file = folder / "prometheus.yml"
     file.write_text(yaml.safe_dump(config))
     return file

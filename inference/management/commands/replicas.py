@@ -1,4 +1,4 @@
-"""`manage.py replicas list|add|out|back|retry|remove`: single engines' places."""
+"""`manage.py replicas list|add|out|back|retry|remove|targets`: single engines' places."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from inference.fleet import replicas
 from inference.management import operating
 from inference.management.operating import Row, acting
-from inference.models import Replica
+from inference.models import Goal, Replica
 
 
 class Command(BaseCommand):
@@ -17,6 +17,7 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         listed = verbs.add_parser("list")
         add = verbs.add_parser("add", help="a place; nothing runs there until `back`")
+        targets = verbs.add_parser("targets", help="with --json: a file for Prometheus' file_sd")
         out = verbs.add_parser("out", help="drains it and stops its engine")
         back = verbs.add_parser("back", help="puts it in service, with its slot's model")
         retry = verbs.add_parser("retry", help="starts one that is down again, at once")
@@ -30,13 +31,24 @@ class Command(BaseCommand):
         operating.can_drain(out)
         back.add_argument("--model", help="the slot's first one, if it has none yet")
         operating.can_act_as(add, out, back, retry, remove)
-        operating.can_print_json(listed, add, out, back, retry, remove)
+        operating.can_print_json(listed, targets, add, out, back, retry, remove)
 
     def handle(self, *args: Any, **options: Any) -> None:
         operating.run(self, options)
 
     def do_list(self, options: dict[str, Any]) -> list[Row]:
         return [_row(one) for one in Replica.objects.whole()]
+
+    def do_targets(self, options: dict[str, Any]) -> list[Row]:
+        """Of engines that are to serve, each with its slot's place in the pool as label."""
+        wanted = Replica.objects.whole().filter(goal=Goal.SERVE).exclude(server__address="")
+        return [
+            {
+                "targets": [f"{one.server.address}:{one.port}"],
+                "labels": {"slot": one.slot.backend},
+            }
+            for one in wanted
+        ]
 
     def do_add(self, options: dict[str, Any]) -> list[Row]:
         made = replicas.add(
