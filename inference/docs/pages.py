@@ -25,6 +25,7 @@ from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 FOLDER = Path(settings.BASE_DIR) / "templates" / "docs"
 CODE = FOLDER / "code"
@@ -33,7 +34,7 @@ GUIDE = "guide"
 KINDS: dict[str, Promise] = {
     "terminal": _("Terminal agents"),
     "editor": _("Editors"),
-    "app": _("Applications"),
+    "app": pgettext_lazy("docs", "Applications"),
     "library": _("Libraries"),
     GUIDE: _("Guides"),
 }

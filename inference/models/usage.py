@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from inference.models.keys import Key, KeyHolder
 
@@ -68,7 +69,7 @@ class UsageDay(models.Model):
     digests = models.JSONField(default=dict, editable=False)
     read_at = models.DateTimeField(_("last read"), null=True)
     due_at = models.DateTimeField(_("next reading due"), default=timezone.now)
-    closed = models.BooleanField(_("closed"), default=False)
+    closed = models.BooleanField(pgettext_lazy("day", "closed"), default=False)
 
     objects = UsageDayQuerySet.as_manager()
 
