@@ -23,9 +23,8 @@ from pathlib import Path
 
 from django.conf import settings
 from django.utils.functional import Promise
-from django.utils.translation import get_language
+from django.utils.translation import get_language, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
 FOLDER = Path(settings.BASE_DIR) / "templates" / "docs"
 CODE = FOLDER / "code"
