@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
-from inference.places import Seen
 
 from inference.fleet.machine import Sight, advance
 from inference.models import (
@@ -16,6 +15,7 @@ from inference.models import (
     Server,
     Slot,
 )
+from inference.places import Seen
 
 
 def catalog_model(name: str, **fields: Any) -> CatalogModel:
