@@ -145,6 +145,10 @@ def _model(model: CatalogModel) -> Facts:
 
 # -- How fast, and how full --------------------------------------------------------------------
 Rows = dict[int, list[ReplicaSample]]
+FIELDS = (
+    "slot_id", "replica_id", "span", "at", "seconds", "running", "waiting", "kv_usage", "generated",
+    "first_tokens", "first_token_seconds", "first_token_buckets", "drafted", "accepted",
+)  # fmt: skip
 
 
 def _engine_samples(now: datetime) -> tuple[Rows, Rows]:
@@ -157,7 +161,8 @@ def _engine_samples(now: datetime) -> tuple[Rows, Rows]:
         span=Span.RAW, at__gte=min(folded_at, now - NOW)
     )
     recent, day = defaultdict(list), defaultdict(list)
-    for row in ReplicaSample.objects.filter(wanted, at__lte=now):
+    found: Any = ReplicaSample.objects.filter(wanted, at__lte=now).values_list(*FIELDS, named=True)
+    for row in found:
         if row.span == Span.RAW and row.at > now - NOW:
             recent[row.slot_id].append(row)
         if row.span == Span.HOUR or row.at >= folded_at:

@@ -245,7 +245,7 @@ def test_links_are_made_while_sending_and_kept_nowhere(outsider: User, mailbox: 
 # Told of rows that this file knows nothing of; their own files call `well_written`.
 ELSEWHERE = {
     "rotation_done", "name_retires", "proposal_declined",
-    "vote_opened", "vote_receipt", "vote_result", "vote_planned",
+    "vote_opened", "vote_receipt", "vote_result", "vote_planned", "alerts",
 }  # fmt: skip
 
 
