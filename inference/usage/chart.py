@@ -75,7 +75,7 @@ def chart(days: Sequence[tuple[date, Figures]]) -> Chart:
 
 def nice(value: int) -> int:
     """At least `value`, and its quarters are whole and easy to read."""
-    power = 10 ** max(0, int(log10(max(1, value))))
+    power: int = 10 ** max(0, int(log10(max(1, value))))
     steps = (tenths * power // 10 for tenths in (8, 12, 16, 20, 40, 60, 80, 120))
     return next(step for step in steps if step >= max(STEPS, value) and step % STEPS == 0)
 

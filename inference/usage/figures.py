@@ -96,7 +96,9 @@ def lines(rows: "QuerySet[Usage]") -> list[Line]:
 
 def summed(rows: "QuerySet[Usage]", *by: str) -> "QuerySet[Usage, dict[str, Any]]":
     """Added up by Postgres, for the figures of many members together."""
-    return rows.order_by(*by).values(*by).annotate(**{f"n_{n}": Sum(n, default=0) for n in NAMES})
+    sums: Any = {f"n_{name}": Sum(name, default=0) for name in NAMES}
+    found: QuerySet[Usage, dict[str, Any]] = rows.order_by(*by).values(*by).annotate(**sums)
+    return found
 
 
 def read(row: dict[str, Any]) -> Figures:

@@ -80,7 +80,8 @@ def ask(request: HttpRequest, owner_ref: UUID) -> HttpResponse:
     holder = get_object_or_404(KeyHolder, pk=owner_ref)
     form = LookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        look = UsageLook.objects.create(holder=holder, actor=request.user, **form.cleaned_data)
+        actor: Any = request.user
+        look = UsageLook.objects.create(holder=holder, actor=actor, **form.cleaned_data)
         return redirect("staff_usage_look", pk=look.pk)
     status = 422 if form.is_bound else 200
     context = {"holder": holder, "form": form}
@@ -92,8 +93,7 @@ def ask(request: HttpRequest, owner_ref: UUID) -> HttpResponse:
 @never_cache
 def look(request: HttpRequest, pk: int) -> HttpResponse:
     """For an hour, and only for the admin who asked; then she asks again."""
-    mine = UsageLook.objects.filter(actor=request.user)
-    found = get_object_or_404(mine, pk=pk)
+    found = get_object_or_404(UsageLook, pk=pk, actor=request.user)
     if found.at < timezone.now() - OPEN_FOR:
         return redirect("staff_usage_ask", owner_ref=found.holder_id)
     context = {
