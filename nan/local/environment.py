@@ -10,6 +10,7 @@ SECRET = (
     "LITELLM_SALT_KEY",
     "LITELLM_DATABASE_URL",
     "ENGINE_API_KEY",
+    "ALERT_WEBHOOK_URL",
     "DATABASE_URL",
     "REDIS_URL",
     "DJANGO_SECRET_KEY",
@@ -66,6 +67,12 @@ def web(stack: Stack) -> dict[str, str]:
         "GPU_REDIS_URL": stack.environ.get("GPU_REDIS_URL") or stack.redis_url,
         "ENGINE_API_KEY": stack.engine_api_key,
     }
+
+
+def default_worker(stack: Stack) -> dict[str, str]:
+    """The one that sends mails and tells the webhook of alerts."""
+    hook = stack.environ.get("ALERT_WEBHOOK_URL", "")
+    return {**app(stack, part="worker-default"), "ALERT_WEBHOOK_URL": hook}
 
 
 def fleet_worker(stack: Stack) -> dict[str, str]:

@@ -28,7 +28,7 @@ def all_parts(stack: Stack) -> list[Part]:
     )
     always = (migrate, static_files, web, edge, beat)
     workers = (
-        worker(stack, "default", threads=4, env=environment.app(stack, part="worker-default")),
+        worker(stack, "default", threads=4, env=environment.default_worker(stack)),
         worker(stack, "gateway", threads=8, env=environment.gateway_worker(stack)),
         worker(stack, "fleet", threads=6, env=environment.fleet_worker(stack)),
     )
