@@ -20,6 +20,8 @@ from inference.models import (
     Key,
     KeyEvent,
     KeyHolder,
+    ProbeResult,
+    ProbeRun,
     PublicName,
     Reconciliation,
     Replica,
@@ -263,3 +265,17 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_select_related = ("slot",)
     date_hierarchy = "began_at"
     inlines = (IncidentUpdateInline,)
+
+
+@admin.register(ProbeRun)
+class ProbeRunAdmin(ReadOnlyAdmin):
+    list_display = ("slot", "model", "cause", "state", "asked_at", "finished_at", "error_code")
+    list_filter = ("state", "cause", "slot")
+    list_select_related = ("slot", "model")
+
+
+@admin.register(ProbeResult)
+class ProbeResultAdmin(ReadOnlyAdmin):
+    list_display = ("call", "model", "slot", "ok", "code", "detail", "seconds", "checked_at")
+    list_filter = ("ok", "model", "call")
+    list_select_related = ("slot", "model")

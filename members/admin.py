@@ -33,6 +33,8 @@ from members.models import (
     Membership,
     MembershipEvent,
     Proposal,
+    Recipe,
+    RecipeEdit,
     User,
     Vote,
 )
@@ -268,3 +270,21 @@ class VoteAdmin(PersonalAdmin):
     search_fields = ("slug__istartswith",)
     ordering = ("-pk",)
     inlines = (CandidateInline, ExtensionInline)
+
+
+class RecipeEditInline(ReadOnlyInline):
+    model = RecipeEdit
+    fields = ("title", "version", "state", "author", "at", "decided_by", "decided_at", "reason")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+
+@admin.register(Recipe)
+class RecipeAdmin(PersonalAdmin):
+    list_display = ("client", "kind", "current", "author", "made_at", "withdrawn_at")
+    list_filter = ("kind", "client")
+    list_select_related = ("current", "author")
+    search_fields = ("client__istartswith",)
+    ordering = ("-pk",)
+    inlines = (RecipeEditInline,)

@@ -24,6 +24,8 @@ from inference.models import (
     Key,
     KeyEvent,
     KeyHolder,
+    ProbeResult,
+    ProbeRun,
     PublicName,
     Replica,
     Server,
@@ -31,7 +33,16 @@ from inference.models import (
     Swap,
 )
 from members import mails, membership, waitlist
-from members.models import Application, Decision, Mail, MembershipEvent, Proposal, User, Vote
+from members.models import (
+    Application,
+    Decision,
+    Mail,
+    MembershipEvent,
+    Proposal,
+    Recipe,
+    User,
+    Vote,
+)
 from members.views.people import GOODBYE
 from nan import devmail
 from tests.browser.docs_states import docs_views
@@ -259,6 +270,7 @@ def late_mails(user: User) -> None:
 
 ROWS = (User, Application, Decision, Mail, MembershipEvent, Key, KeyHolder, KeyEvent)
 VOTE_ROWS = (Proposal, Vote)
+DOCS_ROWS = (Recipe, ProbeRun, ProbeResult)
 FLEET_ROWS = (CatalogModel, Slot, Replica, Swap, PublicName, FleetEvent, Alert)
 
 
@@ -338,11 +350,16 @@ def all_vote_views() -> list[View]:
     return [*vote_views(admin, staff("Bruna")), *rows_views(admin, VOTE_ROWS)]
 
 
+def all_docs_views() -> list[View]:
+    admin = staff("Alma")
+    return [*docs_views(admin), *rows_views(admin, DOCS_ROWS)]
+
+
 PARTS: dict[str, Callable[[], list[View]]] = {
     "people": people_views,
     "fleet": all_fleet_views,
     "usage": usage_views,
     "votes": all_vote_views,
-    "docs": lambda: docs_views(staff("Alma")),
+    "docs": all_docs_views,
     "status": status_views,
 }

@@ -21,6 +21,7 @@ def main() -> int:
     chosen = [c for c in CLIENTS if not options.only or {c.page, c.package} & set(options.only)]
     stack = Stack(options.state_dir / "stack")
     failed = 0
+    stack.local("clean-data", "--yes")
     try:
         stack.start()
         key = Visitor(stack).become_member().create_key()

@@ -133,6 +133,24 @@ def test_a_failure_counts_when_it_happens_twice_and_is_told(
     assert badge.verdict == Verdict.WORKS
 
 
+def test_one_bad_moment_is_no_failure(
+    slot: Slot, engine: RunningEngine, client_of_fake: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    probe = runs._probe
+
+    def stumbling(name: str, *rest: object) -> smoke.Outcome:
+        made.append(name)
+        if made.count("stream") == 1 and name == "stream":
+            return smoke.Outcome(ok=False, code="smoke_hang")
+        return probe(name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(runs, "_probe", stumbling)
+    run = make_all(slot)
+    assert (made.count("stream"), made[-1]) == (2, "stream")
+    assert list(run.results.filter(ok=False)) == []
+
+
 def test_a_run_without_a_key_is_an_alert_and_says_nothing_of_the_model(slot: Slot) -> None:
     (run,) = runs.ask(slots=[slot], cause=ProbeRun.Cause.ASKED)
     runs.advance()
