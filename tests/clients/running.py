@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
+import psutil
+
 from tests.clients.catalogue import Client
 
 BIN = Path(sys.executable).parent
@@ -149,11 +151,20 @@ def _run(client: Client, place: Place, argv: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         raise Failed(f"No end within {RUN_SECONDS} s.") from None
     finally:
-        with suppress(ProcessLookupError):  # some leave helpers of their own behind
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        _end_those_left(place)
     if process.returncode:
         raise Failed(f"exit {process.returncode}: {_tail(out)}")
     return out
+
+
+def _end_those_left(place: Place) -> None:
+    """Some leave a daemon behind, in a session of its own; it is known by its home."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("HOME") == str(place.home):
+                process.kill()
 
 
 def _tail(text: str) -> str:
