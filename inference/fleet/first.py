@@ -110,11 +110,11 @@ def _serves(replica: Replica) -> bool:
 
 
 def _waiting() -> str:
-    """Which slots, and what their replicas are doing."""
+    """Which slots, and what their replicas are doing, for a console: in English."""
     found = []
     for slot in Slot.objects.filter(replicas__goal=Goal.SERVE).distinct():
         replicas = list(slot.replicas.filter(goal=Goal.SERVE).select_related("server"))
-        states = [str(replica.get_state_display()) for replica in replicas]
+        states = [replica.state for replica in replicas]
         published = slot.public_names.filter(retired_at=None).exclude(confirmed="").exists()
         if not (published and any(_serves(replica) for replica in replicas)):
             found.append(f"{slot.name} ({', '.join(states)})")

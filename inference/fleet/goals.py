@@ -23,6 +23,7 @@ def set_goal(
         "goal_number": F("goal_number") + 1,
         "version": F("version") + 1,
         "swap": swap,
+        "out_with_server": False,
         "drain_seconds": drain_seconds,
         "at_deadline": at_deadline,
         "error_code": "",

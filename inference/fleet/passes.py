@@ -18,6 +18,7 @@ from inference.fleet.change import ReplicaChanged
 from inference.fleet.machine import Sight, advance
 from inference.models import Replica, ReplicaState, Swap
 from inference.swaps import run as swaps
+from inference.swaps.returning import begin_return
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +60,7 @@ def one_round(now: datetime) -> bool:
     _ask_for_news(replicas)
     swaps.start_due(now)
     for swap in Swap.objects.active().select_related("slot", "from_model", "to_model"):
-        swaps.advance(swap, now)
+        _advance_swap(swap, now)
     return any(not replica.at_rest and _moves(replica) for replica in replicas) or (
         Swap.objects.active().filter(paused_at=None).exists()
     )
@@ -94,6 +95,16 @@ def _advance(replica: Replica, found: Sight) -> None:
         alerts.close_all(replica)
     elif replica.state == ReplicaState.FAILED:
         alerts.open_alert("replica_down", replica=replica, detail=replica.error_code)
+
+
+def _advance_swap(swap: Swap, now: datetime) -> None:
+    """A fault of ours ends the swap that met it, by the way back; other swaps go on."""
+    try:
+        swaps.advance(swap, now)
+    except Exception:
+        log.exception("swap_not_advanced", swap=swap.pk)
+        alerts.open_alert("internal", swap=swap)
+        begin_return(swap, code="internal", detail="", step="")
 
 
 def _check(replica: Replica) -> None:

@@ -129,17 +129,19 @@ def take_server_out(
     at_deadline: str = AtDeadline.CUT,
 ) -> None:
     """Every replica on it, and its seats; a GPU may be needed for something else for a day."""
-    for replica in server.replicas.all():
+    for replica in server.replicas.filter(goal=Goal.SERVE):
         take_out(replica=replica, actor=actor, drain_seconds=drain_seconds, at_deadline=at_deadline)
+        Replica.objects.filter(pk=replica.pk).update(out_with_server=True)
     Server.objects.filter(pk=server.pk).update(active=False)
     FleetEvent.objects.create(server=server, what="server_out", actor=actor)
 
 
 def put_server_back(*, server: Server, actor: Any) -> None:
-    """Seats and replicas again, each with its slot's model of today."""
+    """Its seats, and the replicas that went out with it, each with its slot's model of today. What
+    somebody had taken out before stays out."""
     Server.objects.filter(pk=server.pk).update(active=True)
     FleetEvent.objects.create(server=server, what="server_back", actor=actor)
-    for replica in server.replicas.exclude(slot__model=None):
+    for replica in server.replicas.filter(out_with_server=True).exclude(slot__model=None):
         put_in_service(replica=replica, actor=actor)
 
 

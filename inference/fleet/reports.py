@@ -1,5 +1,7 @@
 """What GPU servers say about themselves, into their rows."""
 
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +15,8 @@ from inference.models import Server
 
 log = structlog.get_logger(__name__)
 
+MOST = 1000
+"""GPUs, engines, weights … of one server."""
 LARGEST = 512 * 1024
 """Bytes of a report; one with ten engines' log lines has 30,000."""
 
@@ -23,7 +27,7 @@ def take(name: str, report: dict[str, Any]) -> bool:
     Time is ours: a server's clock may be wrong, its serial numbers only have to grow.
     """
     server = Server.objects.filter(name=name).first()
-    if server is None or len(str(report)) > LARGEST or not _readable(report):
+    if server is None or not _is_safe(report):
         log.warning("report_refused", server=name[:40])
         return False
     newer = Server.objects.filter(pk=server.pk, report_serial__lt=report["serial"])
@@ -50,17 +54,67 @@ def _states(report: dict[str, Any]) -> dict[str, str]:
     return {name: found.get("state", "") for name, found in report.get("engines", {}).items()}
 
 
-def _readable(report: dict[str, Any]) -> bool:
-    """As much as is relied on further on; the rest is looked up with defaults."""
+def _is_safe(report: Any) -> bool:
+    """The queue is not trusted: shapes and sizes of all that a page or a step relies on."""
     return (
-        isinstance(report.get("serial"), int)
-        and isinstance(report.get("address"), str)
-        and isinstance(report.get("driver"), str)
-        and isinstance(report.get("gpus"), list)
-        and isinstance(report.get("engines"), dict)
-        and {"kind", "version"} <= set(report.get("engine") or ())
-        and all({"index", "total_mib", "used_mib"} <= set(gpu) for gpu in report["gpus"])
+        isinstance(report, dict)
+        and len(str(report)) <= LARGEST
+        and "\\u0000" not in json.dumps(report)
+        and _whole(report.get("serial"), 2**62)
+        and _texts(report, "address", "driver")
+        and _texts(report.get("engine"), "kind", "version")
+        and _rows(report.get("gpus"), _gpu)
+        and _table(report.get("engines"), _engine)
+        and _table(report.get("preflights", {}), _preflight)
+        and _table(report.get("fetches", {}), lambda found: _texts(found, "state"))
+        and _rows(report.get("weights", []), _text)
     )
+
+
+def _whole(found: Any, most: int = 2**40) -> bool:
+    return type(found) is int and 0 <= found < most
+
+
+def _text(found: Any) -> bool:
+    return isinstance(found, str)
+
+
+def _texts(found: Any, *names: str) -> bool:
+    return isinstance(found, dict) and all(_text(found.get(name)) for name in names)
+
+
+def _rows(found: Any, good: Callable[[Any], bool]) -> bool:
+    return isinstance(found, list) and len(found) <= MOST and all(map(good, found))
+
+
+def _table(found: Any, good: Callable[[Any], bool]) -> bool:
+    return isinstance(found, dict) and len(found) <= MOST and all(map(good, found.values()))
+
+
+def _gpu(found: Any) -> bool:
+    names = ("index", "total_mib", "used_mib")
+    return isinstance(found, dict) and all(_whole(found.get(name)) for name in names)
+
+
+def _engine(found: Any) -> bool:
+    """`cause` is either nothing or a code with a text, `progress` nothing or a percentage."""
+    if not _texts(found, "state"):
+        return False
+    cause, progress = found.get("cause"), found.get("progress")
+    return (
+        _rows(found.get("log", []), _text)
+        and (cause is None or _texts(cause, "code", "text"))
+        and (progress is None or isinstance(progress, int | float))
+        and _whole(found.get("left", 0))
+    )
+
+
+def _preflight(found: Any) -> bool:
+    return _texts(found, "state") and _rows(found.get("checks", []), _check)
+
+
+def _check(found: Any) -> bool:
+    return _texts(found, "name", "code", "detail") and isinstance(found.get("ok"), bool)
 
 
 def ask_all() -> None:

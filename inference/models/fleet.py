@@ -146,6 +146,9 @@ class Replica(models.Model):
         CatalogModel, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     goal_number = models.PositiveIntegerField(default=0, editable=False)
+    out_with_server = models.BooleanField(
+        default=False, editable=False, help_text=_("It comes back when its server does.")
+    )
     drain_seconds = models.PositiveIntegerField(default=900, editable=False)
     at_deadline = models.CharField(
         max_length=5, choices=AtDeadline.choices, default=AtDeadline.CUT, editable=False

@@ -92,9 +92,10 @@ class PartView:
     @property
     def checks(self) -> list[dict[str, Any]]:
         """The smoke test of its last engine in this swap; of a failed one, what made it fail."""
-        if self.part.checks or not self.is_mine:
+        replica = self.replica
+        if self.part.checks or not self.is_mine or replica.model_id != replica.goal_model_id:
             return list(self.part.checks)
-        return list(self.replica.checks)
+        return list(replica.checks)
 
     @property
     def log(self) -> list[str]:

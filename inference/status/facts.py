@@ -139,7 +139,7 @@ def _model(model: CatalogModel) -> Facts:
         "revision": model.revision,
         "context_length": model.context_length,
         "max_output": model.max_output,
-        "flags": {name: model.flags[name] for name in SHOWN_FLAGS if name in model.flags},
+        "flags": {name: flags[name] for name in SHOWN_FLAGS if name in flags},
     }
 
 

@@ -80,15 +80,15 @@ def estimated(server: Server, gpus: Sequence[int], model: CatalogModel) -> Fit |
         return None
     try:
         figures = figures_from_config(model.config, model.weights_mib * MIB)
-    except (KeyError, TypeError, ValueError):
+        return estimate(
+            figures,
+            gpus_mib=sizes,
+            context=model.context_length,
+            kv_dtype=str(model.flags.get("kv-cache-dtype", "auto")),
+            utilisation=float(model.flags.get("gpu-memory-utilization", 0.9)),
+        )
+    except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    return estimate(
-        figures,
-        gpus_mib=sizes,
-        context=model.context_length,
-        kv_dtype=str(model.flags.get("kv-cache-dtype", "auto")),
-        utilisation=float(model.flags.get("gpu-memory-utilization", 0.9)),
-    )
 
 
 def measured(model: CatalogModel) -> dict[int, dict[str, Any]]:

@@ -61,7 +61,8 @@ def send(part: SwapReplica, model: CatalogModel, state: str) -> None:
 
 def remember(part: SwapReplica) -> None:
     """What its engine of this swap said and how it was tested: the replica's row goes on."""
-    part.checks, part.log = part.replica.checks, part.replica.last_log
+    replica = part.replica
+    part.checks, part.log = replica.checks, replica.report.get("log") or replica.last_log
     part.save(update_fields=["checks", "log"])
 
 

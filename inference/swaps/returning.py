@@ -11,9 +11,7 @@ OVER = (State.RESTORED, State.DOWN, State.KEPT)
 TOUCHED = (State.DONE, State.WATCHED, State.CHANGING)
 
 
-def begin_return(
-    swap: Swap, found: list[SwapReplica], *, code: str, detail: str, step: str
-) -> None:
+def begin_return(swap: Swap, *, code: str, detail: str, step: str) -> None:
     """Of two causes at once the first one counts."""
     running = Swap.objects.filter(pk=swap.pk, state=SwapState.RUNNING)
     values = {"error_code": code, "error_detail": detail[:400], "error_step": step}

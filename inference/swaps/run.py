@@ -54,7 +54,7 @@ def advance(swap: Swap, now: datetime) -> None:
         if go_back(swap, found, now):
             _end(swap)
     elif swap.abort_asked:
-        begin_return(swap, found, code="", detail="", step="")
+        begin_return(swap, code="", detail="", step="")
     elif not all(parts.passed(part) for part in found):
         _preflight(swap, found, now)
     else:
@@ -120,7 +120,7 @@ def _watch_change(swap: Swap, found: list[SwapReplica], part: SwapReplica) -> No
     if replica.state == ReplicaState.FAILED or replica.error_code == "drain_deadline":
         step = parts.failed_step(replica)
         parts.remember(part)
-        begin_return(swap, found, code=replica.error_code, detail=replica.error_detail, step=step)
+        begin_return(swap, code=replica.error_code, detail=replica.error_detail, step=step)
     elif replica.state == ReplicaState.SERVING and replica.model_id == swap.to_model_id:
         parts.mark(part, State.WATCHED)
 
@@ -132,7 +132,7 @@ def _watch_service(swap: Swap, found: list[SwapReplica], part: SwapReplica, now:
     if replica.state != ReplicaState.SERVING or bad:
         code = replica.error_code or bad or "engine_died"
         parts.remember(part)
-        begin_return(swap, found, code=code, detail=replica.error_detail, step="watch")
+        begin_return(swap, code=code, detail=replica.error_detail, step="watch")
     elif (now - part.state_since).total_seconds() >= swap.watch_seconds:
         parts.remember(part)
         parts.mark(part, State.DONE)

@@ -37,8 +37,8 @@ class Command(BaseCommand):
         return [_row(model) for model in CatalogModel.objects.all()]
 
     def do_show(self, options: dict[str, Any]) -> list[Row]:
-        model = operating.model(options["name"])
-        return [{name: getattr(model, name) for name in ModelForm.Meta.fields}]
+        shown = ModelForm(instance=operating.model(options["name"])).initial
+        return [{name: shown[name] for name in ModelForm.Meta.fields}]
 
     def do_add(self, options: dict[str, Any]) -> list[Row]:
         said = _read(options["file"])

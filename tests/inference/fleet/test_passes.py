@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from inference.fleet import lease, passes, sight
 from inference.fleet.goals import set_goal
-from inference.models import Alert, CatalogModel, FleetLease, Replica
+from inference.models import Alert, CatalogModel, FleetLease, Replica, Slot, Swap
 from inference.pool import Pool
+from inference.swaps import plan
 from tests.api import at_once
 from tests.inference.fleet.conftest import Told
 
@@ -71,6 +72,26 @@ def test_without_a_pool_an_alert_is_open_and_no_drain_is_concluded(
         assert passes.one_round(timezone.now())
     assert list(Replica.objects.values_list("state", flat=True)) == ["draining", "serving"]
     assert Alert.objects.get().code == "pool_unreachable"
+
+
+def test_a_fault_of_ours_ends_the_swap_that_met_it_and_no_other(
+    first: Replica, second: Replica, chat: Slot, new: CatalogModel, told: Told, monkeypatch: Any
+) -> None:
+    swap = plan.plan(slot=chat, model=new, actor=None)
+    Swap.objects.update(state="running")
+
+    def fail(*_: Any) -> None:
+        raise OverflowError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(passes.swaps, "advance", fail)
+        passes.one_round(timezone.now())
+    swap.refresh_from_db()
+    assert (swap.state, swap.error_code) == ("returning", "internal")
+    assert Alert.objects.get(code="internal").swap == swap
+    passes.one_round(timezone.now())
+    swap.refresh_from_db()
+    assert swap.state == "failed"
 
 
 def test_one_replicas_trouble_does_not_stop_the_others(

@@ -129,3 +129,12 @@ def test_only_what_is_down_is_tried_again_and_only_what_is_off_is_removed(
     replicas.retry(replica=first, actor=None)
     again = rooms.look(first, later=1)
     assert (again.state, again.attempts) == ("starting", 1)
+
+
+def test_what_was_out_before_its_server_stays_out(
+    machine_room: Server, first: Replica, second: Replica
+) -> None:
+    replicas.take_out(replica=first, actor=None)
+    replicas.take_server_out(server=machine_room, actor=None)
+    replicas.put_server_back(server=machine_room, actor=None)
+    assert list(Replica.objects.values_list("number", "goal")) == [(1, "off"), (2, "serve")]

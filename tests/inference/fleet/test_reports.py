@@ -55,6 +55,14 @@ def test_an_older_report_changes_nothing(machine_room: Server) -> None:
         {"engines": []},
         {"address": 7},
         {"log": "x" * 600_000},
+        {"serial": 2**62},
+        {"gpus": [{"index": 0, "total_mib": "x", "used_mib": 1}]},
+        {"engines": {"a": "b"}},
+        {"engines": {"a": {"state": "running", "cause": "x"}}},
+        {"preflights": {"s1": {"state": "done", "checks": [{"ok": True}]}}},
+        {"fetches": []},
+        {"weights": [1]},
+        {"driver": "a\x00b"},
     ],
 )
 def test_what_can_not_be_read_is_refused(machine_room: Server, wrong: dict[str, Any]) -> None:
