@@ -80,7 +80,9 @@ class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.instance.pk:
             self.fields["name"].disabled = True
             flags = self.instance.flags.items()
-            self.initial["flags"] = {name: value for name, value in flags if name not in FROM_FIELDS}
+            self.initial["flags"] = {
+                name: value for name, value in flags if name not in FROM_FIELDS
+            }
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])

@@ -132,6 +132,7 @@ def _serving(slot: Slot, replicas: Sequence[Replica]) -> Iterable[Facts]:
 
 
 def _model(model: CatalogModel) -> Facts:
+    flags = {**model.flags, "max-model-len": model.context_length}  # as `fleet.specs` tells engines
     return {
         "model": model.name,
         "title": model.title,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 
+from inference.fleet import catalogue
 from inference.models import CatalogModel
 from members.models import User
 from tests.inference.staff import rows
@@ -142,3 +143,19 @@ def test_offered_or_not(admin: User) -> None:
     assert "not offered" in html(client.get("/staff/models/"))
     client.post("/staff/models/alder/offer/", {"offered": "yes"})
     assert CatalogModel.objects.get().offered
+
+
+@pytest.mark.parametrize("engine", catalogue.FIRST)
+def test_each_shipped_model_can_be_saved_as_its_page_shows_it(engine: str, admin: User) -> None:
+    client = signed_in(admin)
+    for entry in catalogue.read(catalogue.FIRST[engine]):
+        model = catalogue.add(entry)
+        stored = {**model.flags, "max-model-len": 4096}  # as older catalogues had it
+        CatalogModel.objects.filter(pk=model.pk).update(flags=stored)
+        address = f"/staff/models/{model.name}/edit/"
+        form = client.get(address).context["form"]
+        shown = {field.name: field.value() for field in form if field.value() is not None}
+        answer = client.post(address, shown)
+        assert (model.name, answer.status_code) == (model.name, 302)
+        assert CatalogModel.objects.get(pk=model.pk).flags == entry["flags"]
+        assert "max-model-len" not in entry["flags"]

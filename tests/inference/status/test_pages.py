@@ -38,7 +38,7 @@ def only(facts: dict[str, Any]) -> dict[str, Any]:
 def test_what_runs_now(read: Callable[..., Any], slot: Slot) -> None:
     model = slot.model
     assert model
-    model.flags = {"max-model-len": 32768, "chat-template": "ours.jinja", "tool-call-parser": "x"}
+    model.flags = {"chat-template": "ours.jinja", "tool-call-parser": "x"}
     model.save()
     stood(slot, "uu")
     (one,) = only(read())["serving"]
