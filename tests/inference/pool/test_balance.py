@@ -75,6 +75,20 @@ def test_a_dead_engine_s_keys_are_served_at_once_and_no_others_move(tmp_path: Pa
         assert moved(first, later) == orphans
 
 
+def test_a_dead_engine_is_passed_over_also_when_the_only_other_one_is_full(tmp_path: Path) -> None:
+    """S13: the bound on an engine's share would send everything back to the dead one."""
+    with ExitStack() as started:
+        engines = [started.enter_context(Engine(chunks=10)) for _ in range(2)]
+        proxy = started.enter_context(running(tmp_path, balance="affinity"))
+        proxy.until_ready(*(at(engine, "ready", number=n) for n, engine in enumerate(engines, 1)))
+        engines[0].server.listener.shutdown(socket.SHUT_RDWR)
+        engines[0].server.listener.close()
+        with ThreadPoolExecutor(12) as threads:
+            calls = [threads.submit(proxy.chat, headers={"x-affinity": key}) for key in KEYS]
+            assert [call.result().status for call in calls] == [200] * len(KEYS)
+        assert engines[1].seen == len(KEYS)
+
+
 def test_one_key_alone_cannot_fill_one_engine(tmp_path: Path) -> None:
     """One and a half times the mean of 12 open requests on 3 engines is 6."""
     with three(tmp_path, "affinity", chunks=20) as (proxy, engines, _):
