@@ -18,13 +18,13 @@ ROUTES = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 
 
 def payload(
-    route: str, text: str, *, stream: bool = False, model: str = "nan"
+    route: str, text: str, *, stream: bool = False, model: str = "nan", longest: int = 64
 ) -> dict[str, object]:
     if route == "/v1/responses":
         return {"model": model, "input": text, "stream": stream}
     return {
         "model": model,
-        "max_tokens": 64,
+        "max_tokens": longest,
         "stream": stream,
         "messages": [{"role": "user", "content": text}],
     }
@@ -55,11 +55,11 @@ class ApiClient:
         return httpx.get(f"{self.base}/v1/models", headers=self.headers, timeout=self.timeout)
 
     def leave_midstream(self, route: str, text: str) -> None:
-        """Reads the first event and is gone."""
+        """Reads the first event and is gone, long before the answer would have ended."""
         with httpx.stream(
             "POST",
             self.base + route,
-            json=payload(route, text, stream=True),
+            json=payload(route, text, stream=True, longest=8000),
             headers=self.headers,
             timeout=self.timeout,
         ) as answer:
