@@ -4,7 +4,6 @@ https://huggingface.co/docs/hub/api#get-apimodelsrepoid (the card's metadata, fi
 sizes, counts of parameters) and `config.json`, `chat_template.jinja`, `tokenizer_config.json`.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import httpx
+
+from nan.unreadable import read_json
 
 INFO_BYTES, CONFIG_BYTES, TEMPLATE_BYTES = 4 * 2**20, 256 * 1024, 4 * 2**20
 SECONDS = 20.0
@@ -91,8 +92,8 @@ class Hub:
 
     def _record(self, path: str, most: int) -> dict[str, Any]:
         try:
-            found = json.loads(self._get(path, most))
-        except (ValueError, RecursionError):
+            found = read_json(self._get(path, most), odd_numbers="null")
+        except ValueError:
             raise HubProblem("hub_odd") from None
         if not isinstance(found, dict):
             raise HubProblem("hub_odd")

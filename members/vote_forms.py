@@ -10,9 +10,11 @@ from django.utils.translation import gettext_lazy as _
 from inference.models import CatalogModel, Slot
 from inference.names.changes import CAPABILITIES
 from inference.staff.model_form import PrettyJSON
+from inference.staff.pasted_config import wrong_figures
 from members.models.votes import SLUG
 from members.voting import rounds
 from members.voting.facts import LISTS, NUMBERS
+from nan.unreadable import PastedJSON
 
 TAKEN = ("propose", "proposals", "recall")
 """Addresses below /vote/ that are no rounds."""
@@ -155,13 +157,21 @@ class FactsForm(forms.Form):
     languages = forms.CharField(
         label=_("Languages"), help_text=_("Codes: es, en, ca."), max_length=300, required=False
     )
-    config = forms.JSONField(
+    config = PastedJSON(
         label=_("config.json"),
         help_text=_("The whole file: what fits on our servers is computed from it."),
         required=False,
         encoder=PrettyJSON,
         widget=forms.Textarea(attrs={"rows": 8, "class": "mono", "spellcheck": "false"}),
     )
+
+    def clean_config(self) -> dict[str, Any]:
+        config = self.cleaned_data["config"] or {}
+        if not isinstance(config, dict):
+            raise forms.ValidationError(_("This must be a JSON object: {…}."))
+        if wrong := wrong_figures(config):
+            raise forms.ValidationError(wrong)
+        return config
 
     def clean_languages(self) -> list[str]:
         return str(self.cleaned_data["languages"]).replace(",", " ").split()

@@ -11,8 +11,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from inference.models import CatalogModel, Server
-from inference.staff.model_form import FLAGS, VARIABLES, ModelForm, read_config
+from inference.staff.model_form import FLAGS, VARIABLES, ModelForm
 from inference.staff.model_page import rows
+from inference.staff.pasted_config import read_config
 from nan.access import staff_required
 
 

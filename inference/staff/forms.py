@@ -7,7 +7,7 @@ from django import forms
 from django.core.validators import RegexValidator
 from django.utils.translation import gettext_lazy as _
 
-from inference.models import CatalogModel, Replica, Server, Slot
+from inference.models import CatalogModel, PublicName, Replica, Server, Slot
 from inference.staff.server_page import Gpu
 
 TAKEN = ("add", "join")
@@ -140,3 +140,12 @@ class SlotForm(forms.ModelForm):  # type: ignore[type-arg]
         fields: ClassVar[list[str]] = [
             "name", "title", "kind", "number", "least_concurrent", "least_context",
         ]  # fmt: skip
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        models = CatalogModel.objects.filter(name=name)
+        if models.exists() or PublicName.objects.filter(name=name, model__isnull=False).exists():
+            raise forms.ValidationError(
+                _("Members call a model by this name, so a slot can't have it. Choose another.")
+            )
+        return name

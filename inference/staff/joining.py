@@ -5,7 +5,6 @@ form token; the token is the only proof, and `inference.fleet.servers.join` spen
 """
 
 import ipaddress
-import json
 import time
 
 from allauth.account.adapter import get_adapter
@@ -19,6 +18,7 @@ from django.views.decorators.http import require_POST
 from inference.fleet import servers
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import words
+from nan.unreadable import read_json
 
 PER_MINUTE = 10
 """Attempts from one address."""
@@ -47,11 +47,11 @@ def _refused(code: str, status: int = 403) -> JsonResponse:
 def _read(request: HttpRequest) -> tuple[str, str]:
     """Token and address. What else is sent, the worker reports again by itself."""
     try:
-        said = json.loads(request.body if len(request.body) <= BIGGEST else b"")
-        token, address = said["token"], ipaddress.ip_address(said["address"])
+        said = read_json(request.body if len(request.body) <= BIGGEST else b"")
+        token, address = said["token"], ipaddress.ip_address(str(said["address"]))
     except (ValueError, KeyError, TypeError):
         raise FleetRefused("unreadable") from None
-    if not isinstance(token, str):
+    if not isinstance(token, str) or "%" in str(address):  # a link's own scope means nothing here
         raise FleetRefused("unreadable")
     if not (address.is_private or address.is_loopback) or address.is_unspecified:
         raise FleetRefused("address_refused")

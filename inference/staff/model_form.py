@@ -5,12 +5,15 @@ import json
 from typing import Any, ClassVar
 
 from django import forms
+from django.core.validators import MaxValueValidator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from inference.gpu import flags as engine_flags
 from inference.gpu import spec
-from inference.models import CatalogModel, Kind
+from inference.models import CatalogModel, Kind, PublicName, Slot
+from inference.staff.pasted_config import wrong_figures
+from nan.unreadable import PastedJSON
 
 BIGGEST_CONFIG = 256 * 1024
 CAPABILITIES = (
@@ -21,6 +24,8 @@ CAPABILITIES = (
 TAKEN = ("add",)
 # The engine gets these from other fields of the entry.
 FROM_FIELDS = {"max-model-len", "tensor-parallel-size"}
+MOST = {"weights_mib": 100_000_000, "memory_mib": 16_000_000, "gpus_needed": 16}
+"""What a GPU server takes (`inference.gpu.spec`)."""
 FLAGS = sorted(set(engine_flags.ALLOWED) - FROM_FIELDS)
 VARIABLES = sorted(spec.ENVIRONMENT)
 
@@ -30,9 +35,9 @@ class PrettyJSON(json.JSONEncoder):
         super().__init__(**{**options, "indent": 2, "ensure_ascii": False})
 
 
-def _json_field(label: Any, help_text: Any, rows: int) -> forms.JSONField:
+def _json_field(label: Any, help_text: Any, rows: int) -> PastedJSON:
     """What was typed stays as it was typed, also when it is no JSON."""
-    return forms.JSONField(
+    return PastedJSON(
         label=label,
         help_text=help_text,
         required=False,
@@ -77,6 +82,8 @@ class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name, most in MOST.items():
+            self.fields[name].validators.append(MaxValueValidator(most))
         if self.instance.pk:
             self.fields["name"].disabled = True
             flags = self.instance.flags.items()
@@ -90,12 +97,18 @@ class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
             raise forms.ValidationError(
                 _("This word is an address of these pages. Choose another.")
             )
+        if self.instance.pk is None and name_is_called(name):
+            raise forms.ValidationError(
+                _("A slot answers to this name already, so a model can't have it. Choose another.")
+            )
         return name
 
     def clean_config(self) -> dict[str, Any]:
         config = _record(self.cleaned_data["config"])
         if len(json.dumps(config)) > BIGGEST_CONFIG:
             raise forms.ValidationError(_("This is too long for a config.json."))
+        if wrong := wrong_figures(config):
+            raise forms.ValidationError(wrong)
         return config
 
     def clean_flags(self) -> dict[str, Any]:
@@ -131,6 +144,13 @@ class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
                 "memory_mib", _("On a GPU, say how much must be free before it is started.")
             )
         return found
+
+
+def name_is_called(name: str) -> bool:
+    """Whether the API has or had it for a slot: two things of one name would get each other's
+    requests."""
+    called = PublicName.objects.filter(name=name).exists()
+    return called or Slot.objects.filter(name=name).exists()
 
 
 def _record(value: Any) -> dict[str, Any]:
@@ -172,22 +192,3 @@ def _variable_accepted(name: str, value: Any) -> bool:
     except spec.SpecError:
         return False
     return True
-
-
-def read_config(text: str) -> dict[str, Any]:
-    """What a pasted config.json says that other fields ask for; empty if it says nothing."""
-    try:
-        config = json.loads(text)
-    except ValueError:
-        return {}
-    if not isinstance(config, dict):
-        return {}
-    inner = config.get("text_config")
-    inner = inner if isinstance(inner, dict) else config
-    found: dict[str, Any] = {}
-    context = inner.get("max_position_embeddings")
-    if isinstance(context, int):
-        found["context_length"] = context
-    if "vision_config" in config:
-        found["capabilities"] = ["vision"]
-    return found

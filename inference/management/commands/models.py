@@ -11,6 +11,7 @@ from inference.management import operating
 from inference.management.operating import Row
 from inference.models import CatalogModel
 from inference.staff.model_form import ModelForm
+from nan.unreadable import read_json
 
 AS_TEXT = ("config", "flags", "environment")
 
@@ -64,11 +65,11 @@ class Command(BaseCommand):
 def _read(file: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
-        said = json.loads(text)
+        said = read_json(text)
     except OSError as error:
         raise CommandError(f"{file} can't be read: {error.strerror}.") from None
     except ValueError as error:
-        raise CommandError(f"{file} is not JSON: {error}.") from None
+        raise CommandError(f"{file} is not JSON that can be used: {error}.") from None
     said = said[0] if isinstance(said, list) and len(said) == 1 else said
     if not isinstance(said, dict):
         raise CommandError(f"{file} must hold one JSON object.")

@@ -1,18 +1,20 @@
 """The catalogue's pages: what is shown, what is refused, that nothing typed is lost."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.http import HttpResponse
 
 from inference.fleet import catalogue
-from inference.models import CatalogModel
+from inference.models import CatalogModel, PublicName, Slot
 from members.models import User
 from tests.inference.staff import rows
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
+CONFIGS = Path(__file__).parent.parent / "fit" / "configs.json"
 
 GOOD: dict[str, Any] = {
     "name": "birch-27b",
@@ -78,6 +80,12 @@ def test_add_and_change(admin: User) -> None:
         ("memory_mib", "0", "how much must be free"),
         ("kind", "embedding", "has none of these"),
         ("load_seconds", "5", "10"),
+        ("config", '{"num_hidden_layers": -1}', "num_hidden_layers must be a whole number"),
+        ("config", '{"hidden_size": 10000001}', "hidden_size must be a whole number from 0 to"),
+        ("config", '{"text_config": {"head_dim": 1.5}}', "text_config.head_dim must be a whole"),
+        ("config", '{"vocab_size": "many"}', "vocab_size must be a whole number"),
+        ("config", '{"vision_config": []}', "vision_config must be an object"),
+        ("weights_mib", "100000001", "100000000"),
     ],
 )
 def test_what_is_refused_comes_back_as_it_was_typed(
@@ -95,6 +103,56 @@ def test_what_is_refused_comes_back_as_it_was_typed(
     }
     if field in ("config", "flags", "environment"):
         assert as_data(form[field].value()) == as_data(value)
+
+
+HOSTILE = (
+    '{"a": "\\u0000"}',
+    '{"\\u0000": 1}',
+    '{"a": "\\ud800"}',
+    '{"a": NaN}',
+    '{"a": [1e400]}',
+    '{"a": -Infinity}',
+    '{"a": ' + "9" * 5000 + "}",
+    '{"a": ' + "[" * 900 + "]" * 900 + "}",
+    '{"a": ' + "[" * 60_000 + "]" * 60_000 + "}",
+)
+
+
+@pytest.mark.parametrize("field", ["config", "flags", "environment"])
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12])
+def test_json_that_no_row_can_hold(field: str, text: str, admin: User) -> None:
+    client = signed_in(admin)
+    answer = client.post("/staff/models/add/", {**GOOD, field: text})
+    assert (answer.status_code, CatalogModel.objects.count()) == (422, 0)
+    assert "Something in this JSON can&#x27;t be stored" in html(answer)
+    form = answer.context["form"]
+    assert (form[field].value(), form["title"].value()) == (text, "Birch 27B")
+    read = {**GOOD, field: text, "action": "read"}
+    assert client.post("/staff/models/add/", read).status_code == 200
+
+
+def test_real_configurations_are_not_refused(admin: User) -> None:
+    client = signed_in(admin)
+    for n, config in enumerate(json.loads(CONFIGS.read_text()).values()):
+        sent = {**GOOD, "name": f"m{n}", "config": json.dumps(config)}
+        assert client.post("/staff/models/add/", sent).status_code == 302
+
+
+def test_a_model_does_not_get_a_name_that_reaches_a_slot(admin: User) -> None:
+    rows.slot("nan", rows.catalogue_model("alder"))
+    client = signed_in(admin)
+    for name in ("nan", "alder-nan"):
+        answer = client.post("/staff/models/add/", {**GOOD, "name": name})
+        assert (answer.status_code, "A slot answers to this name already" in html(answer)) == (
+            422,
+            True,
+        )
+    PublicName.objects.create(
+        name="oak", slot=Slot.objects.get(), model=rows.catalogue_model("oak")
+    )
+    form = client.get("/staff/models/oak/edit/").context["form"]
+    shown = {field.name: field.value() for field in form if field.value() is not None}
+    assert client.post("/staff/models/oak/edit/", shown).status_code == 302
 
 
 def test_all_wrong_flags_are_named_at_once(admin: User) -> None:

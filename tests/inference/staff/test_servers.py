@@ -226,9 +226,31 @@ def test_what_is_no_request_to_join(admin: User, shared: None) -> None:
     assert join(token, "8.8.8.8").json()["error"] == "address_refused"
     assert join(token, "0.0.0.0").json()["error"] == "address_refused"
     assert join(token, "nowhere").json()["error"] == "unreadable"
-    for body in ("", "[]", '{"token": 3, "address": "10.0.0.1"}', "x" * 70_000):
-        answer = Client().post("/staff/servers/join", body, "application/json")
-        assert answer.json()["error"] == "unreadable"
+    assert join(token, "fe80::1%" + "x" * 500).json()["error"] == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        '{"token": 3, "address": "10.0.0.1"}',
+        '{"token": "x", "address": 167772161}',
+        '{"token": "\\ud800", "address": "10.0.0.1"}',
+        '{"token": "\\u0000", "address": "10.0.0.1"}',
+        '{"token": NaN, "address": ' + "9" * 5000 + "}",
+        "[" * 60_000,
+        "x" * 70_000,
+        b"\xff\xfe\x00",
+    ],
+    ids=lambda body: str(body[:25]),
+)
+def test_bodies_that_cannot_be_read(body: str, shared: None) -> None:
+    answer = Client().post("/staff/servers/join", body, "application/json")
+    assert (answer.status_code, answer.json()["error"]) == (403, "unreadable")
+
+
+def test_joining_by_get() -> None:
     assert Client().get("/staff/servers/join").status_code == 405
 
 

@@ -124,3 +124,16 @@ def test_a_loading_replica_shows_progress_and_log(admin: User) -> None:
     assert "loading weights · 41 %" in page
     assert 'value="41"' in page
     assert "&lt;script&gt;alert(1)" in page
+
+
+def test_a_slot_does_not_get_the_name_of_a_model(admin: User) -> None:
+    slot = rows.slot("nan", rows.catalogue_model("alder"))
+    PublicName.objects.create(name="ancient", slot=slot, model=slot.model)
+    client = signed_in(admin)
+    data = {"title": "x", "kind": "chat", "number": "2", "least_concurrent": 0, "least_context": 0}
+    said = "Members call a model by this name"
+    for name in ("alder", "ancient"):
+        answer = client.post("/staff/slots/add/", {**data, "name": name})
+        assert (answer.status_code, said in html(answer)) == (422, True)
+    assert "already exists" in html(client.post("/staff/slots/add/", {**data, "name": "nan"}))
+    assert client.post("/staff/slots/add/", {**data, "name": "birch"}).status_code == 302

@@ -219,7 +219,15 @@ def test_facts_are_typed_where_the_hub_says_nothing(proposal: Proposal, alma: Cl
         "languages": ["es", "ca"],
         "config": {"hidden_size": 8},
     }
-    for wrong in ({"config": "{not json"}, {"parameters": "-1"}, {"capabilities": ["magic"]}):
+    for wrong in (
+        {"config": "{not json"},
+        {"config": '{"a": "\\u0000"}'},
+        {"config": '{"a": ' + "[" * 900 + "]" * 900 + "}"},
+        {"config": '{"hidden_size": 1e9}'},
+        {"config": "[1]"},
+        {"parameters": "-1"},
+        {"capabilities": ["magic"]},
+    ):
         assert alma.post(f"{path}facts/", {**FACTS, **wrong}).status_code == 422
     said = text(alma.post(f"{path}facts/", {**FACTS, "revision": "main"}, follow=True))
     assert "This value is not possible." in said

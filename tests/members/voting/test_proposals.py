@@ -258,6 +258,7 @@ INFO = f"/api/models/{A}"
         ((200, {}, b"[]"), "hub_odd"),
         ((200, {}, b'{"sha": "main"}'), "hub_odd"),
         ((200, {}, b"[" * 100_000), "hub_odd"),
+        ((200, {}, b'{"tag": "\\u0000"}'), "hub_odd"),
         ((200, {}, b'{"sha": "%s"}' % (b"b" * 40) + b" " * (4 * 2**20)), "hub_odd"),
         ((302, {"Location": "http://127.0.0.1:1/"}, b""), "hub_odd"),
         ((302, {"Location": INFO}, b""), "hub_odd"),
@@ -269,6 +270,12 @@ def test_what_a_hub_may_answer(hub: CardHub, page: Any, says: str) -> None:
     with Hub(hub.url) as client, pytest.raises(HubProblem) as caught:
         client.repository(A)
     assert caught.value.code == says
+
+
+def test_numbers_without_end_in_a_config_are_left_out(hub: CardHub) -> None:
+    hub.add(A, config={"time_step_limit": [0.0, float("inf")], "vocab_size": 8})
+    with Hub(hub.url) as client:
+        assert client.repository(A).config == {"time_step_limit": [0.0, None], "vocab_size": 8}
 
 
 def test_a_redirect_within_the_hub_is_followed(hub: CardHub) -> None:
