@@ -141,7 +141,7 @@ def _existing(folder: Path) -> Path:
 def _command(file: Path, name: str) -> str:
     """For a shell; `units` writes the same as a service."""
     celery = f"{shlex.quote(sys.executable)} -m celery -A nan worker -Q gpu.{name} -n gpu-{name}@%h"
-    start = f"set -a; . {shlex.quote(str(file))}; set +a; {celery} --concurrency 1"
+    start = f"set -a; . {shlex.quote(str(file))}; set +a; {celery} -P threads -c 2"
     return f"cd {shlex.quote(str(PROJECT))} && ({start})"
 
 

@@ -24,7 +24,12 @@ from inference.staff.server_page import ServerView, fetchable, open_alerts, view
 from nan.access import staff_required
 
 EVENTS = 30
-EXAMPLE_ADDRESS = "10.8.0.7"
+ADDRESS = "10.8.0.7"
+ENGINE_HOME = "/opt/nan/engine"
+COMMAND = (
+    ".nan/venv/bin/python -m inference.gpu join {site} --address {address} --engine-home {engine}"
+)
+"""To be run on the new host, in a checkout; the first two stand for what is right there."""
 
 
 @require_safe
@@ -58,8 +63,13 @@ def add(request: HttpRequest) -> HttpResponse:
     except FleetRefused as refusal:
         form.add_error(None, str(words(refusal.code)))
         return render(request, "staff/fleet/server_add.html", {"form": form}, status=422)
-    command = f"python3 -m inference.gpu join {settings.SITE_URL} --address {EXAMPLE_ADDRESS}"
-    context = {"server": server, "token": token, "command": command, "address": EXAMPLE_ADDRESS}
+    context = {
+        "server": server,
+        "token": token,
+        "command": COMMAND.format(site=settings.SITE_URL, address=ADDRESS, engine=ENGINE_HOME),
+        "address": ADDRESS,
+        "engine": ENGINE_HOME,
+    }
     return render(request, "staff/fleet/server_invited.html", context)
 
 

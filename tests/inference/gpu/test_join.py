@@ -111,6 +111,10 @@ def test_the_printed_command_starts_the_worker(tmp_path: Path, site: Site) -> No
     command = found.stdout.strip().splitlines()[-1].strip()
     assert subprocess.run(["sh", "-n", "-c", command]).returncode == 0
     assert command.startswith(f"cd {ROOT} && ")
+    said = command.split(" -m ")[1].rstrip(")")
+    assert said == "celery -A nan worker -Q gpu.gpu7 -n gpu-gpu7@%h -P threads -c 2"
+    documented = said.replace("gpu7", "NAME")
+    assert f"`{documented}`" in (ROOT / "docs" / "fleet.md").read_text()
 
 
 @pytest.mark.parametrize("url", ["http://nan.example", "ftp://x", "nan.example", "https://u:p@x"])

@@ -186,6 +186,21 @@ def test_a_new_server_joins_once(admin: User, shared: None) -> None:
     assert found["HX-Redirect"] == "/staff/servers/boreas/"
 
 
+def test_the_command_of_the_page_is_one_that_the_host_takes(admin: User, shared: None) -> None:
+    from inference.gpu.__main__ import _given, _parser
+    from inference.gpu.host import Host
+
+    page = invite(signed_in(admin))[0]
+    command = page.context["command"]
+    assert f"<code>{command}</code>" in html(page)
+    assert "make setup python3 deploy/engine/install.py --target /opt/nan/engine" in html(page)
+    python, options = command.split(" -m inference.gpu ")
+    assert python == ".nan/venv/bin/python"
+    given = _given(_parser().parse_args(options.split()))
+    known = {"NAN_ROLE": "gpu", "NAN_GPU_NAME": "new", "ENGINE_API_KEY": "unknown"}
+    assert Host.from_environ({**given, **known}).address == "10.8.0.7"
+
+
 def test_the_settings_are_what_the_client_takes(admin: User, shared: None) -> None:
     from inference.gpu.join import REQUIRED, SETTINGS
 
