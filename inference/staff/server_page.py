@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Prefetch
 from django.utils import timezone
 
-from inference.models import Alert, CatalogModel, Replica, Server
+from inference.models import Alert, CatalogModel, Goal, Replica, Server, Slot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +125,14 @@ def fetchable(view: ServerView) -> list[tuple[CatalogModel, bool]]:
     """Models of the catalogue, and whether the server has the weights already."""
     there = set(view.weights)
     return [(model, model.weights in there) for model in CatalogModel.objects.offered()]
+
+
+def slots_left_empty(view: ServerView) -> list[Slot]:
+    """Slots that only this server's replicas serve."""
+    here = {replica.slot for replica in view.replicas if replica.goal == Goal.SERVE}
+    elsewhere = Replica.objects.serving().filter(goal=Goal.SERVE).exclude(server=view.server)
+    kept = set(elsewhere.values_list("slot", flat=True))
+    return sorted((slot for slot in here if slot.pk not in kept), key=lambda slot: slot.number)
 
 
 def open_alerts() -> Any:

@@ -20,7 +20,14 @@ from inference.models import Alert, FleetEvent, Server
 from inference.staff import live
 from inference.staff.asking import attempt
 from inference.staff.forms import FetchForm, InviteForm, ReplicaForm, SeatsForm, TakeOutForm
-from inference.staff.server_page import ServerView, fetchable, open_alerts, views, with_rows
+from inference.staff.server_page import (
+    ServerView,
+    fetchable,
+    open_alerts,
+    slots_left_empty,
+    views,
+    with_rows,
+)
 from nan.access import staff_required
 
 EVENTS = 30
@@ -155,7 +162,7 @@ def take_out(request: HttpRequest, name: str) -> HttpResponse:
     view, form = _view(name), TakeOutForm(request.POST or None)
     if request.method != "POST" or not form.is_valid():
         status = 422 if request.method == "POST" else 200
-        context = {"view": view, "form": form}
+        context = {"view": view, "form": form, "emptied": slots_left_empty(view)}
         return render(request, "staff/fleet/server_out.html", context, status=status)
     attempt(
         request,

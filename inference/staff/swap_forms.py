@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.urls import reverse_lazy
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -23,13 +24,26 @@ AT_DEADLINE = (
 
 
 class ChoiceForm(forms.Form):
-    """Sent by GET: choosing changes nothing, and the preview has an address."""
+    """Sent by GET: choosing changes nothing, and the preview has an address.
+
+    Offers what can be had for the slot that is chosen; what can't, sent all the same, is refused
+    with the reason.
+    """
 
     slot = forms.ModelChoiceField(
         label=gettext_lazy("Slot"),
         queryset=Slot.objects.exclude(model=None),
         empty_label=None,
         to_field_name="name",
+        widget=forms.Select(
+            attrs={
+                "hx-get": reverse_lazy("staff_swap_new"),
+                "hx-vals": '{"choosing": "1"}',
+                "hx-target": "#id_model",
+                "hx-select": "#id_model",
+                "hx-swap": "outerHTML",
+            }
+        ),
     )
     model = forms.ModelChoiceField(
         label=gettext_lazy("New model"),
@@ -37,6 +51,17 @@ class ChoiceForm(forms.Form):
         empty_label=None,
         to_field_name="name",
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        slots = list(self.fields["slot"].queryset)  # type: ignore[attr-defined]
+        chosen = self["slot"].value()
+        slot = next((slot for slot in slots if slot.name == chosen), slots[0] if slots else None)
+        models = models_for(slot) if slot else []
+        model = self.fields["model"]
+        model.widget.choices = [(model.name, str(model)) for model in models]
+        if slot and not models:
+            model.help_text = _("The catalogue has no other model of this kind.")
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or self.cleaned_data
@@ -46,6 +71,11 @@ class ChoiceForm(forms.Form):
         elif slot and model and slot.kind != model.kind:
             self.add_error("model", _("This model is of another kind than the slot."))
         return found
+
+
+def models_for(slot: Slot) -> list[CatalogModel]:
+    offered = CatalogModel.objects.offered().filter(kind=slot.kind)
+    return [model for model in offered if model.pk != slot.model_id]
 
 
 class PlanForm(forms.Form):

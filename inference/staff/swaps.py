@@ -45,6 +45,9 @@ def index(request: HttpRequest) -> HttpResponse:
 @staff_required
 def new(request: HttpRequest) -> HttpResponse:
     """Without a choice: the choice. With one: what would happen. By POST: proposed."""
+    if "choosing" in request.GET:  # the slot alone, to see its models
+        context = {"form": ChoiceForm(initial={"slot": request.GET.get("slot")})}
+        return render(request, "staff/fleet/swap_new.html", context)
     chosen = ChoiceForm(request.GET or None)
     if not (request.GET and chosen.is_valid()):
         status = 422 if request.GET else 200

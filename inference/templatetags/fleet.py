@@ -8,10 +8,10 @@ from django import template
 from django.utils import formats, timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import pgettext, pgettext_lazy
 
 from inference.fleet import words as catalogue
-from inference.models import FleetEvent, ReplicaState, SwapReplica, SwapState
+from inference.models import FleetEvent, ReplicaState, Swap, SwapReplica, SwapState
 from inference.staff import events, model_form
 from inference.staff.live import Part
 
@@ -113,6 +113,14 @@ def tone(state: str) -> str:
 @register.filter
 def swap_tone(state: str) -> str:
     return str(SWAP_TONES.get(state, ""))  # type: ignore[call-overload]
+
+
+@register.filter
+def swap_word(swap: Swap) -> str:
+    """A pause is no state of its own: the replica under way is finished."""
+    if swap.state == SwapState.RUNNING and swap.paused_at:
+        return pgettext("swap", "paused")
+    return str(swap.get_state_display())
 
 
 @register.filter

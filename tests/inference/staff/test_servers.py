@@ -107,6 +107,29 @@ def test_out_and_back(admin: User) -> None:
     assert replicas[0].slot == slot
 
 
+def test_before_a_server_goes_out_its_page_names_the_slots_that_end(admin: User) -> None:
+    slot, _replicas, _new = rows.small_fleet(3)
+    only_here = rows.slot("vectors", rows.catalogue_model("cedar"))
+    rows.replica(only_here, Server.objects.get(name="gpu-1"))
+    unused = rows.slot("unused", slot.model)
+    rows.replica(unused, Server.objects.get(name="gpu-1"), state="off")
+    client = signed_in(admin)
+
+    def emptied(server: str) -> list[str]:
+        answer = client.get(f"/staff/servers/{server}/out/")
+        found = [slot.name for slot in answer.context["emptied"]]
+        said = "These slots lose all their replicas" in html(answer)
+        assert (said, all(f"<li>{name.title()}</li>" in html(answer) for name in found)) == (
+            bool(found),
+            True,
+        )
+        return found
+
+    assert (emptied("gpu-1"), emptied("gpu-2")) == (["vectors"], [])
+    Replica.objects.filter(server__name="gpu-2").update(state="failed")
+    assert emptied("gpu-1") == ["nan", "vectors"]
+
+
 def test_a_server_in_a_swap_is_not_taken_out(admin: User) -> None:
     slot, _replicas, new = rows.small_fleet(2)
     rows.swap(slot, new, admin, state="running")

@@ -78,6 +78,31 @@ def test_choices_that_make_no_swap(query: str, said: str, admin: User, fleet: Fl
     assert (answer.status_code, said in html(answer)) == (422, True)
 
 
+def test_only_what_the_slot_can_have_is_offered(admin: User, fleet: Fleet) -> None:
+    rows.slot("vec", rows.catalogue_model("vectors", kind="embedding"), kind="embedding")
+    rows.catalogue_model("other-vectors", kind="embedding")
+    client = signed_in(admin)
+
+    def offered(query: str = "") -> list[str]:
+        form = client.get(f"/staff/swaps/new/{query}").context["form"]
+        return [name for name, _label in form.fields["model"].widget.choices]
+
+    assert offered() == ["birch"]
+    assert offered("?slot=vec&model=birch") == ["other-vectors"]
+    answer = client.get("/staff/swaps/new/?slot=vec&model=birch&choosing=1")
+    assert (answer.status_code, "errorlist" in html(answer)) == (200, False)
+    assert ('<option value="vec" selected>' in html(answer), 'value="birch"' in html(answer)) == (
+        True,
+        False,
+    )
+    CatalogModel.objects.filter(name="other-vectors").update(offered=False)
+    answer = client.get("/staff/swaps/new/?slot=vec&choosing=1")
+    assert "The catalogue has no other model of this kind." in html(answer)
+    assert client.get("/staff/swaps/new/?slot=nothing&choosing=1").status_code == 200
+    Slot.objects.update(model=None)
+    assert client.get("/staff/swaps/new/").status_code == 200
+
+
 def test_a_wrong_answer_keeps_the_others(admin: User, fleet: Fleet) -> None:
     late = {**CHOICE, "start_at": "2001-01-01T10:00"}
     answer = signed_in(admin).post(NEW, late)
@@ -199,6 +224,46 @@ def test_retry_makes_one_new_swap(admin: User, other_admin: User, fleet: Fleet) 
 def under_way(swap: Swap, one: Replica, state: str, **fields: Any) -> None:
     Replica.objects.filter(pk=one.pk).update(state=state, swap=swap, **fields)
     rows.part(swap, one, "changing")
+
+
+CHECKING = "Nothing has been touched."
+NEXT = "The next replica is about to begin."
+LAST = "All replicas serve the new model. The swap is being finished."
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (("waiting", "waiting"), CHECKING),
+        (("done", "waiting"), NEXT),
+        (("done", "done"), LAST),
+        (("changing", "waiting"), "gpu-1:8101: serving."),
+    ],
+)
+def test_between_replicas_the_sentence_is_true(
+    states: tuple[str, str], said: str, admin: User, fleet: Fleet
+) -> None:
+    slot, replicas, new = fleet
+    swap = rows.swap(slot, new, admin, state="running")
+    for one, state in zip(replicas, states, strict=True):
+        rows.part(swap, one, state)
+    client = signed_in(admin)
+    page = html(client.get(f"/staff/swaps/{swap.pk}/"))
+    found = [sentence for sentence in (CHECKING, NEXT, LAST) if sentence in page]
+    assert (said in page, found) == (True, [said] if said in (CHECKING, NEXT, LAST) else [])
+
+
+def test_a_paused_swap_is_called_so_everywhere(admin: User, fleet: Fleet) -> None:
+    slot, _replicas, new = fleet
+    swap = rows.swap(slot, new, admin, state="running", paused_at=timezone.now())
+    client = signed_in(admin)
+    for address in (f"/staff/swaps/{swap.pk}/", "/staff/swaps/", "/staff/"):
+        page = html(client.get(address))
+        assert ('<span class="badge wait">paused</span>' in page, ">running<" in page) == (
+            True,
+            False,
+        )
+    assert "</a>: paused" in html(client.get("/staff/slots/"))
 
 
 def test_draining_says_what_still_runs(admin: User, fleet: Fleet) -> None:
