@@ -64,6 +64,22 @@ def test_a_new_server_turns_up_by_itself(page: Page, live_server: LiveServer) ->
     expect(page.locator("#server-now")).to_contain_text("vllm 0.33.0")
 
 
+def test_the_models_follow_the_slot(page: Page, live_server: LiveServer) -> None:
+    complaints = Complaints(page)
+    rows.small_fleet(1)
+    rows.slot("vec", rows.catalogue_model("vectors", kind="embedding"), kind="embedding")
+    rows.catalogue_model("other-vectors", "Other vectors", kind="embedding")
+    page.goto(f"{live_server.url}/staff/swaps/new/")
+    expect(page.locator("#id_model option")).to_have_text(["Birch 27B"])
+    page.locator("#id_slot").focus()
+    page.select_option("#id_slot", "vec")
+    expect(page.locator("#id_model option")).to_have_text(["Other vectors"])
+    assert page.evaluate("document.activeElement.id") == "id_slot"
+    page.click("main form .button:not(.quiet)")
+    expect(page).to_have_url(f"{live_server.url}/staff/swaps/new/?slot=vec&model=other-vectors")
+    assert complaints.take() == []
+
+
 def test_without_a_script_reloading_shows_the_same(
     browser: Browser, live_server: LiveServer
 ) -> None:

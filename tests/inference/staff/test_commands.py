@@ -69,6 +69,16 @@ def test_models(run: Run, tmp_path: Path) -> None:
     file.write_text("{")
     with pytest.raises(CommandError, match="is not JSON"):
         run("models", "add", str(file))
+    for text in ('{"name": NaN}', "[" * 60_000, '{"title": "\\ud800"}'):
+        file.write_text(text)
+        with pytest.raises(CommandError, match="is not JSON that can be used"):
+            run("models", "add", str(file))
+    rows.slot("nan")
+    file.write_text(json.dumps({**said, "name": "nan"}))
+    with pytest.raises(CommandError, match="A slot answers to this name already"):
+        run("models", "add", str(file))
+    with pytest.raises(CommandError, match="Members call a model by this name"):
+        run("slots", "add", "birch-27b", "--title", "Birch")
     assert CatalogModel.objects.get().flags == {"seed": 1}
 
 
