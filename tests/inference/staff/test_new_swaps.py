@@ -1,0 +1,125 @@
+"""A new swap on the pages: chosen, previewed, proposed."""
+
+from datetime import timedelta
+
+import pytest
+from django.http import HttpResponse
+from django.utils import timezone
+
+from inference.models import CatalogModel, Replica, Slot, Swap
+from members.models import User
+from tests.inference.staff import rows
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db
+NEW = "/staff/swaps/new/?slot=nan&model=birch"
+CHOICE = {"at_deadline": "abort", "drain_minutes": "15", "watch_seconds": "120", "reason": "Vote"}
+Fleet = tuple[Slot, list[Replica], CatalogModel]
+
+
+@pytest.fixture
+def fleet(db: None) -> Fleet:
+    return rows.small_fleet(2)
+
+
+def html(answer: HttpResponse) -> str:
+    return " ".join(answer.content.decode().split())
+
+
+def test_two_steps_without_a_script(admin: User, fleet: Fleet) -> None:
+    client = signed_in(admin)
+    page = html(client.get("/staff/swaps/new/"))
+    assert ('<form method="get">' in page, 'value="birch"' in page) == (True, True)
+    page = html(client.get(NEW))
+    assert ("Gained: reasoning" in page, "Lost:</strong> vision" in page) == (True, True)
+    assert "The context stays at 32,768 tokens." in page
+    assert "No gap: one replica after another" in page
+    assert page.index("1. gpu-1:8101") < page.index("2. gpu-1:8102")
+    answer = client.post(NEW, CHOICE)
+    swap = Swap.objects.get()
+    assert answer["Location"] == f"/staff/swaps/{swap.pk}/"
+    assert (swap.state, swap.proposed_by, swap.drain_seconds, swap.reason) == (
+        "planned",
+        admin,
+        900,
+        "Vote",
+    )
+    assert swap.parts.count() == 2
+
+
+def test_the_preview_names_the_gap_and_what_does_not_fit(admin: User) -> None:
+    rows.small_fleet(1)
+    rows.catalogue_model("giant", weights_mib=400_000, context_length=16_384, load_seconds=840)
+    page = html(signed_in(admin).get("/staff/swaps/new/?slot=nan&model=giant"))
+    assert "A gap: there is one replica" in page
+    assert "(at most 14 min)" in page
+    assert "The context goes from 32,768 to 16,384 tokens." in page
+    assert "does not fit" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("slot=nan&model=alder", "serves this model already"),
+        ("slot=nan&model=vectors", "of another kind"),
+        ("slot=nan&model=hidden", "Select a valid choice"),
+        ("slot=nothing&model=birch", "Select a valid choice"),
+        ("slot=nan", "required"),
+    ],
+)
+def test_choices_that_make_no_swap(query: str, said: str, admin: User, fleet: Fleet) -> None:
+    rows.catalogue_model("vectors", kind="embedding", capabilities=[])
+    rows.catalogue_model("hidden", offered=False)
+    answer = signed_in(admin).get(f"/staff/swaps/new/?{query}")
+    assert (answer.status_code, said in html(answer)) == (422, True)
+
+
+def test_only_what_the_slot_can_have_is_offered(admin: User, fleet: Fleet) -> None:
+    rows.slot("vec", rows.catalogue_model("vectors", kind="embedding"), kind="embedding")
+    rows.catalogue_model("other-vectors", kind="embedding")
+    client = signed_in(admin)
+
+    def offered(query: str = "") -> list[str]:
+        form = client.get(f"/staff/swaps/new/{query}").context["form"]
+        return [name for name, _label in form.fields["model"].widget.choices]
+
+    assert offered() == ["birch"]
+    assert offered("?slot=vec&model=birch") == ["other-vectors"]
+    answer = client.get("/staff/swaps/new/?slot=vec&model=birch&choosing=1")
+    assert (answer.status_code, "errorlist" in html(answer)) == (200, False)
+    assert ('<option value="vec" selected>' in html(answer), 'value="birch"' in html(answer)) == (
+        True,
+        False,
+    )
+    CatalogModel.objects.filter(name="other-vectors").update(offered=False)
+    answer = client.get("/staff/swaps/new/?slot=vec&choosing=1")
+    assert "The catalogue has no other model of this kind." in html(answer)
+    assert client.get("/staff/swaps/new/?slot=nothing&choosing=1").status_code == 200
+    Slot.objects.update(model=None)
+    assert client.get("/staff/swaps/new/").status_code == 200
+
+
+def test_a_wrong_answer_keeps_the_others(admin: User, fleet: Fleet) -> None:
+    late = {**CHOICE, "start_at": "2001-01-01T10:00"}
+    answer = signed_in(admin).post(NEW, late)
+    assert (answer.status_code, Swap.objects.count()) == (422, 0)
+    assert "That time is over." in html(answer)
+    assert answer.context["form"]["reason"].value() == "Vote"
+
+
+def test_a_start_is_in_the_time_of_the_site(admin: User, fleet: Fleet) -> None:
+    day = (timezone.localtime() + timedelta(days=2)).strftime("%Y-%m-%d")
+    signed_in(admin).post(NEW, {**CHOICE, "start_at": f"{day}T07:30"})
+    start_at = Swap.objects.get().start_at
+    assert start_at is not None
+    assert timezone.localtime(start_at).strftime("%Y-%m-%d %H:%M") == f"{day} 07:30"
+
+
+def test_two_clicks_plan_one_swap(admin: User, other_admin: User, fleet: Fleet) -> None:
+    client = signed_in(admin)
+    first, second = client.post(NEW, CHOICE), client.post(NEW, CHOICE)
+    assert first["Location"] == second["Location"]
+    assert Swap.objects.count() == 1
+    other = signed_in(other_admin).post(NEW, CHOICE)
+    assert (other.status_code, Swap.objects.count()) == (422, 1)
+    assert "Another swap of this slot is open." in html(other)
