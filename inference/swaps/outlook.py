@@ -87,7 +87,7 @@ def estimated(server: Server, gpus: Sequence[int], model: CatalogModel) -> Fit |
             kv_dtype=str(model.flags.get("kv-cache-dtype", "auto")),
             utilisation=float(model.flags.get("gpu-memory-utilization", 0.9)),
         )
-    except (ArithmeticError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None
 
 
