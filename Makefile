@@ -3,8 +3,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && { echo $$p; break; }; done)
 VENV := .nan/venv/bin
-# Processes that share the tests; the whole stack runs in one of them.
-JOBS ?= 2
+# Processes that share the tests; with more than one, the whole stack runs in one of them.
+JOBS ?= 1
+SHARED = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup)
 # Bytecode makes every start after the first one faster.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONUNBUFFERED := 1
@@ -37,7 +38,7 @@ shell: ## A shell with the settings of the running stack, for manage.py
 	@eval "$$($(VENV)/python -m nan.local env)" && PATH="$(CURDIR)/$(VENV):$$PATH" exec $${SHELL:-sh}
 
 test: setup-dev ## All tests, against the real parts and a real browser (ARGS="-k waitlist" for some)
-	@$(VENV)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(VENV)/python -m pytest $(SHARED) $(ARGS)
 
 test-vllm: setup-dev ## The engine's contract on real vLLM, on the CPU (x86-64, Python 3.11, 3 GB)
 	@$(VENV)/python deploy/engine/install.py --target .nan/engine --device cpu --models .nan/engine-models

@@ -41,6 +41,7 @@ def stack() -> Iterator[Stack]:
         running.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several processes: all tests of the whole stack go to one of them, since it is started
     once, and the tests of a file stay together."""
