@@ -35,7 +35,7 @@ def test_the_key_is_put_in_by_her_browser_and_goes_nowhere(
     page.goto(f"{live_server.url}/docs/examples/claude-code/")
     code = page.locator("#text pre").first
     expect(code).to_contain_text('"ANTHROPIC_AUTH_TOKEN": "YOUR_KEY"')
-    page.get_by_label("Your key").fill(f" {KEY} ")
+    page.get_by_role("textbox", name="Your key").fill(f" {KEY} ")
     expect(code).to_contain_text(f'"ANTHROPIC_AUTH_TOKEN": "{KEY}"')
     expect(page.locator("section", has_text="As a file").locator("pre")).to_contain_text(KEY)
     with page.expect_download() as download:
@@ -63,7 +63,7 @@ def test_what_is_copied_holds_the_key(browser: Browser, live_server: LiveServer)
     context = browser.new_context(locale="en", permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.goto(f"{live_server.url}/docs/examples/curl/")
-    page.get_by_label("Your key").fill(KEY)
+    page.get_by_role("textbox", name="Your key").fill(KEY)
     page.locator("#text .code").first.get_by_role("button", name="Copy").click()
     assert page.evaluate("navigator.clipboard.readText()") == f"export NAN_API_KEY={KEY}"
     context.close()

@@ -99,10 +99,10 @@ def test_commands_name_what_is_wrong(member: User) -> None:
 
 def test_servers_carry_seats(db: None) -> None:
     assert run("servers", "list") == []
-    added = run("servers", "add", "gpu-9", "--seats", "50")
-    assert added == [{"name": "gpu-9", "seats": 50, "active": True}]
+    [added] = run("servers", "add", "gpu-9", "--seats", "50")
+    assert (added["name"], added["seats"], added["active"]) == ("gpu-9", 50, True)
     run("servers", "add", "gpu-9", "--seats", "60")
-    assert run("servers", "list") == [{"name": "gpu-9", "seats": 60, "active": True}]
+    assert [(row["name"], row["seats"]) for row in run("servers", "list")] == [("gpu-9", 60)]
 
 
 @pytest.fixture
@@ -163,9 +163,11 @@ def test_admin_does_not_show_what_belongs_to_the_machinery(rows: None, admin: Us
 
 def test_every_code_has_words_for_both() -> None:
     """Every code that the sources raise is in the catalogue; members never read of hosts."""
-    source = "".join(path.read_text() for path in Path("inference").glob("*.py"))
+    fleet = ("pool", "engine")  # their codes have words in inference.fleet.words
+    files = [path for path in Path("inference").glob("*.py") if not path.stem.startswith(fleet)]
+    source = "".join(path.read_text() for path in files)
     raised = set(re.findall(r'(?:Unavailable|Refused)\(\s*"([a-z_]+)"', source))
-    raised |= {"internal", "lost", "refused", "alias_taken", "reveal_unavailable"}
+    raised |= {"internal", "lost", "refused", "alias_taken", "reveal_unavailable", "name_taken"}
     assert raised - {"not_found"} == set(WORDS)
     for code in WORDS:
         member, operator = words(code)
