@@ -161,8 +161,9 @@ def test_key_page_by_keyboard(browser: Browser, live_server: LiveServer, member:
     page = context.new_page()
     sign_in(context, live_server, member)
     page.goto(f"{live_server.url}/key/")
-    reached = tab_through(page, 9)
-    assert reached[:4] == ["Skip to content", "NaN", "Key", "Account"]
+    reached = tab_through(page, 12)
+    pages = ["Key", "Usage", "Votes", "Docs", "Account"]
+    assert reached[:7] == ["Skip to content", "NaN", *pages]
     assert "Create my key" in reached
     page.get_by_role("button", name="Create my key").focus()
     page.keyboard.press("Enter")
