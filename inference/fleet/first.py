@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 
 from inference.fleet import catalogue, tell
 from inference.fleet.replicas import put_in_service
@@ -38,9 +39,10 @@ def create(*, server: str, seats: int, engine: str) -> Server:
 def fill(*, server: Server, ports: Sequence[int]) -> None:
     """One chat replica for each GPU and one for embeddings on the CPU, if there is none yet.
     Without a GPU one chat replica, on the CPU: a real engine is enough work for it."""
-    if Replica.objects.exists():
-        return
     fetch_all(server)
+    if Replica.objects.exists():
+        follow_ports(server=server, ports=ports)
+        return
     chat, embedding = Slot.objects.get(number=1), Slot.objects.get(number=2)
     places = [(chat, [gpu["index"]]) for gpu in server.gpus[: len(ports) - 1]]
     places.append((embedding if places else chat, []))
@@ -51,10 +53,22 @@ def fill(*, server: Server, ports: Sequence[int]) -> None:
         put_in_service(replica=replica, actor=None, model=_first_model(slot))
 
 
+def follow_ports(*, server: Server, ports: Sequence[int]) -> None:
+    """The free ports of this run, for the replicas that this module made and whose engines ended
+    with the run before: their old ports may be somebody else's now."""
+    made = list(server.replicas.order_by("pk")[: len(ports)])
+    for replica, port in zip(made, ports, strict=False):
+        running = replica.report.get("state") in ("running", "stopping")
+        taken = server.replicas.filter(port=port).exclude(pk=replica.pk).exists()
+        if replica.port != port and not running and not taken:
+            Replica.objects.filter(pk=replica.pk).update(port=port, version=F("version") + 1)
+
+
 def fetch_all(server: Server) -> None:
     """The catalogue's weights, before any engine looks for its own. A fetch that fails is not
     waited for: the engine then says what is missing."""
-    models = {model.weights: model for model in CatalogModel.objects.all()}
+    there = set(server.report.get("weights", []))
+    models = {m.weights: m for m in CatalogModel.objects.all() if m.weights not in there}
     for model in models.values():
         tell.fetch(server, model.repo, model.revision, model.weights_mib)
     deadline = time.monotonic() + REPORT_SECONDS

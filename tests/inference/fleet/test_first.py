@@ -1,19 +1,35 @@
-"""What a new installation says on its console."""
+"""What an installation on one machine begins with, and how it goes on with other ports."""
 
 import pytest
-from django.utils import translation
 
-from inference.fleet import first
-from inference.models import Replica
-from tests.inference.staff import rows
+from inference.fleet import first as start
+from inference.models import CatalogModel, Replica, Server, Slot
+from tests.inference.fleet import rooms
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("told")]
 
 
-@pytest.mark.django_db
-def test_the_console_is_in_one_language() -> None:
-    rows.small_fleet(2)
-    Replica.objects.update(state="starting")
-    said: list[str] = []
-    with translation.override("es"), pytest.raises(first.NotServing) as refused:
-        first.wait_for_models(seconds=0.1, say=said.append)
-    assert said == ["Waiting for nan (starting, starting)"]
-    assert str(refused.value).startswith("Not serving after 0.1 s: nan (starting, starting).")
+def test_the_first_start_makes_a_server_a_catalogue_and_slots_once() -> None:
+    server = start.create(server="local", seats=50, engine="simulator")
+    assert set(Slot.objects.values_list("name", "kind")) == {
+        ("nan", "chat"),
+        ("nan-embed", "embedding"),
+    }
+    assert CatalogModel.objects.filter(kind="chat").count() >= 4
+    CatalogModel.objects.filter(name="gpt-oss-20b").update(offered=False)
+    assert start.create(server="local", seats=9, engine="simulator") == server
+    assert (Server.objects.get().seats, CatalogModel.objects.offered().count()) == (
+        50,
+        CatalogModel.objects.count() - 1,
+    )
+
+
+def test_engines_that_ended_follow_the_ports_of_the_next_run(
+    machine_room: Server, first: Replica, second: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The port of one that still runs is its own."""
+    monkeypatch.setattr(start, "REPORT_SECONDS", 0)
+    engines = {first.instance: rooms.exited("killed"), second.instance: rooms.running()}
+    rooms.say(machine_room, engines=engines)
+    start.fill(server=Server.objects.get(), ports=[9001, 9002, 9003])
+    assert list(Replica.objects.values_list("port", flat=True)) == [9001, 8102]
