@@ -53,13 +53,13 @@ def test_every_difference_is_found_repaired_and_told(
 
     orphan = gateway.make(key_alias=str(uuid.uuid4()), metadata={"site": stack.env["SITE_URL"]})
     foreign = gateway.make(key_alias=f"another installation's {uuid.uuid4()}")
-    tokens = [gateway.rows(person.public_id)[0]["token"] for person in people]
-    gateway.change("delete", keys=[tokens[0]])
-    gateway.change("update", key=tokens[1], rpm_limit=5000, max_parallel_requests=50)
-    gateway.change("block", key=tokens[2])
-    gateway.change("unblock", key=tokens[3])
-
-    found = compare(stack)
+    with stack.down("beat"):  # its own comparison, every three minutes, would be faster
+        tokens = [gateway.rows(person.public_id)[0]["token"] for person in people]
+        gateway.change("delete", keys=[tokens[0]])
+        gateway.change("update", key=tokens[1], rpm_limit=5000, max_parallel_requests=50)
+        gateway.change("block", key=tokens[2])
+        gateway.change("unblock", key=tokens[3])
+        found = compare(stack)
     assert {name: found[name] for name in ("orphans", "spared", "missing", "differing")} == {
         "orphans": 1,
         "spared": 0,
