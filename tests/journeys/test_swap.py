@@ -14,6 +14,12 @@ from tests.stack import Stack, wait_until
 from tests.visitor import Visitor
 
 
+@pytest.fixture
+def fleet(_fleet: Fleet) -> Fleet:
+    """As it was moved: it goes home once, after the last look."""
+    return _fleet
+
+
 @pytest.fixture(scope="module")
 def moved(_fleet: Fleet, load_key: str) -> Iterator[tuple[str, str, Load]]:
     """From one model to another under load: the old one's name, the new one's, the load."""
