@@ -10,8 +10,15 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django_htmx.middleware import HtmxDetails
 
 View = Callable[..., HttpResponse]
+
+
+class HtmxRequest(HttpRequest):
+    """As the middleware of django-htmx hands it on; for annotations."""
+
+    htmx: HtmxDetails
 
 
 def member_required(view: View) -> View:

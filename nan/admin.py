@@ -35,10 +35,9 @@ class ReadOnly:
         return False
 
 
-# Django's admin classes are generic for type checkers only: at run time they take no parameter.
-class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin[Any]):
     pass
 
 
-class ReadOnlyInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
+class ReadOnlyInline(ReadOnly, admin.TabularInline[Any, Any]):
     extra = 0

@@ -7,12 +7,16 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from nan import env
+
+# Type checkers know Django's forms and admin classes as generic; from here on they are at run time.
+django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
