@@ -1,25 +1,20 @@
 """Runs with Django inside a stack's settings: the people that a measurement needs, as JSON.
 
-python -m tests.bench.rows admin | applicants N | seats N | fill N | years N | passes N | forget
+Verbs: admin | applicants N | seats N | fill N | years N | passes N | forget. Called through
+`tests.bench.inside`.
 """
 
-import json
-import sys
 from typing import Any
 
-import django
+from allauth.account.models import EmailAddress
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 
-django.setup()
-
-from allauth.account.models import EmailAddress  # noqa: E402
-from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret  # noqa: E402
-from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
-
-from inference.models import Server  # noqa: E402
-from members import membership, waitlist  # noqa: E402
-from members.models import User  # noqa: E402
-from tests.bench import counting, crowd, usage_rows  # noqa: E402
+from inference.models import Server
+from members import membership, waitlist
+from members.models import User
+from tests.bench import counting, crowd, usage_rows
 
 BACKEND = "allauth.account.auth_backends.AuthenticationBackend"
 DOMAIN = "bench.invalid"
@@ -100,9 +95,4 @@ def forget() -> None:
     Server.objects.filter(name="bench").delete()
 
 
-if __name__ == "__main__":
-    verbs = {
-        verb.__name__: verb for verb in (admin, applicants, seats, fill, years, passes, forget)
-    }
-    name, *numbers = sys.argv[1:]
-    print(json.dumps(verbs[name](*map(int, numbers))))
+VERBS = {verb.__name__: verb for verb in (admin, applicants, seats, fill, years, passes, forget)}

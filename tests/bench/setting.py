@@ -1,9 +1,6 @@
 """The stack under measurement, and the people that its measurements share."""
 
-import json
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +13,9 @@ from typing import Any
 import psycopg
 
 from inference.gateway import ALLOWED_ROUTES, NewKey
+from tests.bench import inside
 from tests.bench.wire import Answer, Browser, Wire
-from tests.stack import ROOT, Stack, bare_environment
+from tests.stack import Stack
 
 SEATS = 100_000
 PATIENCE = 120
@@ -54,16 +52,7 @@ class Setting:
 
     def rows(self, verb: str, *numbers: int) -> Any:
         """What `tests.bench.rows` answers inside this stack's settings."""
-        run = subprocess.run(
-            [sys.executable, "-m", "tests.bench.rows", verb, *map(str, numbers)],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env={**bare_environment(), **self.stack.env},
-        )
-        if run.returncode:
-            raise SystemExit(f"rows {verb}: {run.stderr[-2000:]}")
-        return json.loads(run.stdout.splitlines()[-1])
+        return inside.ask(self.stack, "rows", verb, *numbers)
 
     @cached_property
     def admin(self) -> Browser:

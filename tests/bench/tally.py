@@ -4,20 +4,18 @@ pref_voting reads rankings into its profile before it can answer, as our count r
 times begin with plain lists and end with the winners.
 """
 
-import json
 import random
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from members.tally import Ranking, count
+from tests.bench import inside
 from tests.bench.report import Line, ms, p50, p95
 from tests.bench.setting import own_stack
 from tests.bench.wire import Answer, Browser, Wire
-from tests.stack import ROOT, Stack, bare_environment
+from tests.stack import Stack
 
 BALLOTS, OPTIONS = 10_000, 10
 VOTERS, POSTS = 20, 10
@@ -88,7 +86,7 @@ def _pref_voting(options: list[str], ballots: list[Ranking]) -> tuple[str, ...]:
 # -- Casting ------------------------------------------------------------------------------------
 def casting(stack: Stack) -> list[Line]:
     """Each voter posts again and again over her own connection, straight to the web part."""
-    there = _inside(stack, "open", VOTERS)
+    there = inside.ask(stack, "voters", "open", VOTERS)
     fields = {f"rank:{code}": str(place) for place, code in enumerate(there["options"], start=1)}
     browsers = [Browser(Wire(stack.url("web")), session) for session in there["sessions"]]
     alone = [_post(browsers[0], fields).seconds for _ in range(POSTS)][1:]
@@ -111,26 +109,15 @@ def _post(browser: Browser, fields: dict[str, str]) -> Answer:
 
 def closing(stack: Stack) -> list[Line]:
     """The close of 10,000 ballots, and what the result page weighs then."""
-    sessions = _inside(stack, "close", BALLOTS)
+    sessions = inside.ask(stack, "voters", "close", BALLOTS)
     if sessions["state"] != "closed":
         raise SystemExit(f"Not closed: {sessions}")
-    reader = Browser(Wire(stack.url("web")), _inside(stack, "reader", 1)["sessions"][0])
+    reader = Browser(
+        Wire(stack.url("web")), inside.ask(stack, "voters", "reader", 1)["sessions"][0]
+    )
     page = reader.get("/vote/bench/result/").ok()
     return [
         Line(f"Closing with {sessions['ballots']:,} ballots", f"{sessions['seconds']:.2f} s"),
         Line(f"Result page with {sessions['ballots']:,} ballots", f"{len(page.body):,} bytes",
              value=len(page.body), bound=PAGE_BYTES, unit="bytes"),
     ]  # fmt: skip
-
-
-def _inside(stack: Stack, verb: str, number: int) -> Any:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.bench.voters", verb, str(number)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**bare_environment(), **stack.env},
-    )
-    if run.returncode:
-        raise SystemExit(f"voters {verb}: {run.stderr[-2000:]}")
-    return json.loads(run.stdout.splitlines()[-1])

@@ -1,26 +1,21 @@
 """Runs with Django inside a stack's settings: an open vote and its voters, as JSON.
 
-python -m tests.bench.voters open N | close N (with so many ballots) | reader N
+Verbs: open N | close N (with so many ballots) | reader N. Called through `tests.bench.inside`.
 """
 
 import json
 import random
-import sys
 import time
 from datetime import timedelta
 from typing import Any
 
-import django
 from django.db import connection, transaction
+from django.utils import timezone
 
-django.setup()
-
-from django.utils import timezone  # noqa: E402
-
-from inference.models import CatalogModel, Slot  # noqa: E402
-from members.models import Application, Candidate, Membership, User, Vote  # noqa: E402
-from members.voting import closing, receipts, rounds  # noqa: E402
-from tests.bench.rows import person, session  # noqa: E402
+from inference.models import CatalogModel, Slot
+from members.models import Application, Candidate, Membership, User, Vote
+from members.voting import closing, receipts, rounds
+from tests.bench.rows import person, session
 
 SLUG = "bench"
 OPTIONS = 10
@@ -88,6 +83,4 @@ def _ranking(rng: random.Random, codes: list[str]) -> str:
     return json.dumps([[code] for code in rng.sample(codes, rng.randint(1, len(codes)))])
 
 
-if __name__ == "__main__":
-    verbs = {verb.__name__: verb for verb in (open, close, reader)}
-    print(json.dumps(verbs[sys.argv[1]](int(sys.argv[2]))))
+VERBS = {verb.__name__: verb for verb in (open, close, reader)}
