@@ -127,4 +127,4 @@ def test_nothing_where_nothing_is(secret: str, database: str, tmp_path: Path) ->
     (tmp_path / "log").write_text("clean")
     redis_url = settings.CACHES["default"]["LOCATION"]
     places = {"databases": [database], "redis_url": redis_url, "folders": [tmp_path]}
-    assert find_everywhere(secret, **places) == []  # type: ignore[arg-type]
+    assert find_everywhere(secret, **places) == []

@@ -27,7 +27,7 @@ class FakeModels:
     def of_file(self, name: str) -> None:
         info = {"id": f"file:{name}", "db_model": False}
         entry = {"model_name": name, "litellm_params": {"model": "x/y"}, "model_info": info}
-        self.entries[info["id"]] = entry  # type: ignore[index]
+        self.entries[info["id"]] = entry
 
     # -- LiteLLM's behaviour ---------------------------------------------------------------------
 

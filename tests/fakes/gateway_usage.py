@@ -81,7 +81,7 @@ class FakeUsage:
 
 def _group(groups: dict[str, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = groups.setdefault(name, {"metrics": {}, "api_key_breakdown": {}})
-    return found["api_key_breakdown"]  # type: ignore[no-any-return]
+    return found["api_key_breakdown"]
 
 
 def _add(entries: dict[str, Any], token: str, metrics: dict[str, int]) -> None:

@@ -97,7 +97,7 @@ try:
 except plan.SwapRefused as refused:
     result = refused.code"""
     clicks = [Fleet(fleet.stack) for _ in range(4)]
-    said = at_once([lambda c=click: c.do(approve) for click in clicks])  # type: ignore[misc]
+    said = at_once([lambda c=click: c.do(approve) for click in clicks])
     assert sorted(said) == ["approved", "not_now", "not_now", "not_now"]
     with Load(fleet.stack.api, load_key) as load:
         while fleet.swap(swap)["state"] in ("approved", "running"):

@@ -44,7 +44,7 @@ def until(person: Visitor, **wanted: int) -> dict[str, int]:
         found = today(person)
         return found if all(found.get(n, 0) >= v for n, v in wanted.items()) else None
 
-    return wait_until(there, seconds=A_MINUTE, what=f"usage to show {wanted}")  # type: ignore[return-value]
+    return wait_until(there, seconds=A_MINUTE, what=f"usage to show {wanted}")
 
 
 def test_from_calls_to_the_page(stack: Stack, people: list[Visitor]) -> None:

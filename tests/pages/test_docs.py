@@ -166,7 +166,7 @@ def test_members_see_the_table(member: User, slot: Slot) -> None:
 
 
 def test_limits_on_the_page_of_errors_are_the_settings(client: Client, settings: object) -> None:
-    settings.MEMBER_RPM, settings.MEMBER_PARALLEL = 77, 3  # type: ignore[attr-defined]
+    settings.MEMBER_RPM, settings.MEMBER_PARALLEL = 77, 3
     page = text_of(client, "/docs/errors/")
     assert "more than 77 requests in a minute" in page
     assert "more than 3 at once" in page
