@@ -128,7 +128,7 @@ def _watch_change(swap: Swap, found: list[SwapReplica], part: SwapReplica) -> No
 def _watch_service(swap: Swap, found: list[SwapReplica], part: SwapReplica, now: datetime) -> None:
     """A few minutes of members' own requests, before the next one is begun."""
     replica = part.replica
-    bad = replica.watch.get("verdict") if replica.watch.get("bad") is not None else ""
+    bad = replica.watch["verdict"]["code"] if "bad" in replica.watch else ""
     if replica.state != ReplicaState.SERVING or bad:
         code = replica.error_code or bad or "engine_died"
         parts.remember(part)

@@ -136,6 +136,23 @@ def test_what_fails_on_the_first_goes_back_and_the_second_is_never_touched(
     assert SwapClaim.objects.count() == 0
 
 
+def test_the_only_one_that_is_left_goes_back_when_it_answers_badly(
+    chat: Slot, new: CatalogModel, second: Replica, admin: User
+) -> None:
+    """The watcher only alerts about a slot's last replica; under a swap's eye it is a failure."""
+    Replica.objects.filter(pk=second.pk).update(goal="off", state="off", instance="", model=None)
+    swap = plan.plan(slot=chat, model=new, actor=None, watch_seconds=600)
+    plan.approve(swap=swap, actor=admin)
+    room = Room()
+    while not swap.parts.filter(state="watched").exists():
+        room.round()
+    verdict = {"state": "bad", "code": "watch_hang"}
+    Replica.objects.filter(number=1).update(watch={"bad": "", "verdict": verdict})
+    assert room.until_over(swap).state == "failed"
+    assert (swap.error_code, swap.error_step) == ("watch_hang", "watch")
+    assert models() == ["serving old-model", "off -"]
+
+
 def test_what_fails_on_the_second_takes_the_first_back_too(swap: Swap) -> None:
     bad = rooms.exited("gpu_memory", "short")
     room = Room(
