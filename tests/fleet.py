@@ -191,6 +191,9 @@ result = events.count()""")
 
     def go_home(self, home: str) -> None:
         """Back to the model that the tests begin with, whatever a failed one has left."""
+        for swap in self.ask("list(Swap.objects.open().values_list('pk', flat=True))"):
+            self.act("abort" if self.swap(swap)["state"] == "running" else "cancel", swap)
+            self.until(swap, "aborted", "failed", "cancelled", "done", seconds=120)
         self.settle(seconds=90)
         if self.model() != home:
             self.until(self.plan(home, at_deadline="cut"), "done", seconds=150)

@@ -18,6 +18,12 @@ STEPS = ("draining", "stopping", "starting", "checking", "joining")
 BACK = 90  # seconds after a worker is back: the swap moves again
 
 
+def killed(stack: Stack, part: str) -> None:
+    """As soon as it has come back from the last time."""
+    stack.wait_ready(part)
+    stack.crash(part)
+
+
 def slow_enough(new: str) -> dict[str, object]:
     return {new: {"load_seconds": 3}}
 
@@ -28,7 +34,7 @@ def test_a_worker_killed_at_every_step(fleet: Fleet, load_key: str, part: str) -
     old, new = fleet.model(), fleet.other_model()
     with fleet.faults(slow_enough(new)), Load(fleet.stack.api, load_key) as load:
         swap = fleet.plan(new)
-        met = fleet.at_each_step(1, lambda state: fleet.stack.crash(part))
+        met = fleet.at_each_step(1, lambda state: killed(fleet.stack, part))
         fleet.until(swap, "done", seconds=len(STEPS) * BACK)
     assert len(met) >= 3  # the shortest ones may be over before they are seen
     assert load.bad == []
@@ -60,7 +66,7 @@ def test_parts_that_carry_no_requests_restarted_at_every_step(
     old, new = fleet.model(), fleet.other_model()
     with fleet.faults(slow_enough(new)), Load(fleet.stack.api, load_key) as load:
         swap = fleet.plan(new)
-        fleet.at_each_step(1, lambda state: fleet.stack.crash(part))
+        fleet.at_each_step(1, lambda state: killed(fleet.stack, part))
         fleet.until(swap, "done", seconds=240)
     assert load.bad == []
     fleet.stack.wait_ready(part)
