@@ -23,6 +23,8 @@ SAME_MAIL_SECONDS = 180
 """A stranger who presses *send again* causes at most one mail to an address in this time…"""
 MAILS_PER_DAY = 10
 """…and at most so many of one kind in a day."""
+APART = timedelta(milliseconds=100)
+"""Between mails to everybody: others, which somebody waits for, go out in between."""
 CONFIRM_LIMIT = (5, timedelta(minutes=10))
 """Every new sign-up has a link of its own; so many may follow each other at once."""
 
@@ -192,27 +194,26 @@ def reinstated(user: User, *, event: int) -> None:
     _put([_row(Kind.REINSTATED, user=user, dedupe=f"reinstated:{event}")])
 
 
-def rotation_done(users: list[User], name: PublicName, due_at: datetime, apart: timedelta) -> None:
+# -- To many ------------------------------------------------------------------------------------
+def rotation_done(users: list[User], name: PublicName, due_at: datetime) -> None:
     """Another model has taken the place of the one that `name` stands for."""
-    _put(_about_name(Kind.ROTATION_DONE, users, name, due_at, apart))
+    _put(_about_name(Kind.ROTATION_DONE, users, name, due_at))
 
 
-def name_retires(users: list[User], name: PublicName, due_at: datetime, apart: timedelta) -> None:
+def name_retires(users: list[User], name: PublicName, due_at: datetime) -> None:
     """Its last day is near."""
-    _put(_about_name(Kind.NAME_RETIRES, users, name, due_at, apart))
+    _put(_about_name(Kind.NAME_RETIRES, users, name, due_at))
 
 
-def _about_name(
-    kind: str, users: list[User], name: PublicName, due_at: datetime, apart: timedelta
-) -> Iterator[Mail]:
-    """`apart` is the time from one mail to the next; the last day tells two rotations apart."""
+def _about_name(kind: str, users: list[User], name: PublicName, due_at: datetime) -> Iterator[Mail]:
+    """`due_at` is the first one's; the last day tells two rotations apart."""
     last_day = name.retire_at.isoformat() if name.retire_at else ""
     for number, user in enumerate(users):
         yield _row(
             kind,
             user=user,
             dedupe=f"{kind}:{name.pk}:{last_day}:{user.pk}",
-            due_at=due_at + number * apart,
+            due_at=due_at + number * APART,
             name=name.pk,
             last_day=last_day,
         )
@@ -227,22 +228,15 @@ def alerts(users: list[User], rows: list[Alert]) -> None:
 
 
 # -- Votes --------------------------------------------------------------------------------------
-APART = timedelta(milliseconds=100)
-"""Between mails to everybody: others, which somebody waits for, go out in between."""
-
-
 def proposal_declined(proposal: Proposal) -> None:
     if proposal.proposer and proposal.proposer.is_active:
-        _put(
-            [
-                _row(
-                    Kind.PROPOSAL_DECLINED,
-                    user=proposal.proposer,
-                    dedupe=f"declined:{proposal.pk}",
-                    proposal=proposal.pk,
-                )
-            ]
+        row = _row(
+            Kind.PROPOSAL_DECLINED,
+            user=proposal.proposer,
+            dedupe=f"declined:{proposal.pk}",
+            proposal=proposal.pk,
         )
+        _put([row])
 
 
 def vote_opened(vote: Vote) -> None:

@@ -5,7 +5,7 @@ the outbox keeps one mail for each name, last day and member.
 """
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from django.utils import timezone
@@ -17,10 +17,8 @@ from members.models import Membership, User
 log = structlog.get_logger(__name__)
 
 BATCH = 500
-APART = timedelta(milliseconds=100)
-"""Between the mails of one telling: others, which somebody waits for, go out in between."""
 
-Write = Callable[[list[User], PublicName, datetime, timedelta], None]
+Write = Callable[[list[User], PublicName, datetime], None]
 
 
 def tell() -> None:
@@ -39,7 +37,7 @@ def _to_all(name: PublicName, write: Write, now: datetime) -> bool:
         return False
     written = 0
     for users in _members():
-        write(users, name, now + written * APART, APART)
+        write(users, name, now + written * mails.APART)
         written += len(users)
     log.info("members_told", what=write.__name__, name=name.name, members=written)
     return True
@@ -49,7 +47,7 @@ def _members() -> Iterator[list[User]]:
     """Active ones, a batch at a time: each batch's mails are a transaction of their own."""
     last = 0
     while True:
-        batch = Membership.objects.active().filter(user__is_active=True, pk__gt=last)
+        batch = Membership.objects.in_good_standing().filter(pk__gt=last)
         memberships = list(batch.select_related("user").order_by("pk")[:BATCH])
         if not memberships:
             return

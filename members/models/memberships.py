@@ -13,6 +13,10 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
     def active(self) -> "MembershipQuerySet":
         return self.filter(state=Membership.State.ACTIVE)
 
+    def in_good_standing(self) -> "MembershipQuerySet":
+        """Active, and of people who can sign in: who may vote now, and is written to."""
+        return self.active().filter(user__is_active=True)
+
     def seated(self) -> "MembershipQuerySet":
         """Who takes a seat: a suspension may end, so it keeps the seat."""
         return self.filter(state__in=[Membership.State.ACTIVE, Membership.State.SUSPENDED])

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from members import addresses, outbox
+from members import addresses, letters
 from members.models import User
 
 
@@ -54,7 +54,7 @@ def _not_her_account(request: HttpRequest, address: EmailAddress) -> HttpRespons
     """Nobody gives her address to another account by a click in a mail."""
     context = {
         "email": address.email,
-        "account": outbox.masked(address.user.email),
+        "account": letters.masked(address.user.email),
         "login": f"{reverse('account_login')}?next={request.path}",
     }
     return render(request, "members/confirm_change.html", context)

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from inference.fleet.alerts import close_alert, open_alert
 from inference.models import Alert, Replica
-from members import alerts, outbox
+from members import alerts, letters, outbox
 from members.models import Mail, User
 from members.webhook import NotDelivered, Unsure, Webhook
 from tests.fakes.smtp import SmtpServer
@@ -96,14 +96,14 @@ def test_the_mail_in_both_languages(admin: User, replica: Replica, mailbox: Smtp
     open_alert("replica_down", replica=replica, detail="gpu_memory")
     alerts.mail_admins(later(seconds=11))
     mail = Mail.objects.get()
-    message = outbox.compose(mail)
+    message = letters.compose(mail)
     well_written(message, "en")
     assert message.subject == "Alert: A replica is down and out of the pool."
     assert "replica gpu-1:8101 of nan" in message.body
     assert "The GPU's memory is too small or held by something else." in message.body
     assert f"http://127.0.0.1:8000/staff/replicas/{replica.pk}/" in message.body
     mail.language = "es"
-    well_written(outbox.compose(mail), "es")
+    well_written(letters.compose(mail), "es")
     assert outbox.send_due() == 1
 
 

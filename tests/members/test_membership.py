@@ -11,7 +11,7 @@ from django.test import Client
 
 from inference import keys
 from inference.models import Key, KeyHolder, Server
-from members import membership, outbox, waitlist
+from members import letters, membership, outbox, waitlist
 from members.accounts import AccountAdapter
 from members.models import Application, Mail, Membership, MembershipEvent, User
 from tests.members.test_waitlist import at_once
@@ -116,7 +116,7 @@ def test_a4_suspension_ends_open_sessions_and_password_reset_does_not_help(
     client.post("/accounts/password/reset/", {"email": member.email})
     outbox.send_due()
     reset = mailbox.mails.pop()["Subject"], Mail.objects.get(kind="reset")
-    path = outbox.compose(reset[1]).body.split("http://127.0.0.1:8000")[1].split()[0]
+    path = letters.compose(reset[1]).body.split("http://127.0.0.1:8000")[1].split()[0]
 
     row = Membership.objects.get(user=member)
     membership.suspend(membership=row, actor=admin, reason="sold the key")

@@ -16,7 +16,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from inference.models import Server
-from members import mails, outbox, tasks, waitlist
+from members import letters, mails, outbox, tasks, waitlist
 from members.models import Application, Mail, User
 from nan.celery import app
 from tests.fakes.smtp import SmtpServer
@@ -270,7 +270,7 @@ def test_every_mail_can_be_written(
             "reason": "<b>R&D</b>",
         },
     )
-    well_written(outbox.compose(mail), language)
+    well_written(letters.compose(mail), language)
 
 
 def well_written(message: EmailMultiAlternatives, language: str) -> None:

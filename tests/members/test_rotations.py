@@ -9,7 +9,8 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
 from inference.models import CatalogModel, PublicName
-from members import outbox, rotations
+from members import letters, outbox, rotations
+from members.mails import APART
 from members.membership import suspend
 from members.models import Application, Mail, User
 from tests.fakes.smtp import SmtpServer
@@ -150,7 +151,7 @@ def test_batches_are_transactions_of_their_own(
     rotations.tell()
     assert mails() == TOLD
     first, second = Mail.objects.order_by("due_at").values_list("due_at", flat=True)
-    assert second - first == rotations.APART
+    assert second - first == APART
 
 
 # -- What they say --------------------------------------------------------------------------------
@@ -213,11 +214,11 @@ def test_both_mails_are_well_written(
     User.objects.update(language=language)
     fleet.swap(new)
     rotations.tell()
-    well_written(outbox.compose(Mail.objects.get(user=member)), language)
+    well_written(letters.compose(Mail.objects.get(user=member)), language)
     days_pass(12)
     rotations.tell()
     warning = Mail.objects.get(user=member, kind="name_retires")
-    well_written(outbox.compose(warning), language)
+    well_written(letters.compose(warning), language)
 
 
 def test_what_is_no_longer_true_is_not_sent(

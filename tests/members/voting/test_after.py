@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from inference.models import CatalogModel, Replica, Slot, Swap, SwapState
 from inference.swaps import plan
-from members import membership, outbox
+from members import letters, membership, outbox
 from members.models import Ballot, Mail, PublishedBallot, RecallSignature, User, Vote
 from members.tally import count, decide, digest, read
 from members.tasks import advance_votes
@@ -312,7 +312,7 @@ def test_mails_are_well_written(
         mail = Mail(
             kind=kind, user=voters[0], to="x@y.z", language=language, params={"vote": won.pk}
         )
-        well_written(outbox.compose(mail), language)
+        well_written(letters.compose(mail), language)
 
 
 # -- Recall -------------------------------------------------------------------------------------

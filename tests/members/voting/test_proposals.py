@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from inference.fit.prospects import active_bytes
 from inference.models import CatalogModel, Replica, Server, Slot
-from members import outbox
+from members import letters
 from members.hub import Hub, HubProblem
 from members.models import Mail, Proposal, Second, User, Vote
 from members.tasks import look_up_facts
@@ -146,7 +146,7 @@ def test_declining_needs_a_reason_that_the_proposer_gets(
     assert code(shortlist.decline, proposal=row, actor=admin, reason="x") == "decided"
     mail = Mail.objects.get(kind="proposal_declined")
     assert mail.to == "ana@example.org"
-    assert "Too <big> & slow." in outbox.compose(mail).body
+    assert "Too <big> & slow." in letters.compose(mail).body
 
 
 def test_on_the_ballot_and_off_again(slot: Slot, voters: list[User], admin: User) -> None:

@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils.timezone import localtime
 
 from inference.models import Replica, Slot
-from members import membership, outbox
+from members import letters, membership
 from members.management.commands.votes import _moment
 from members.models import (
     Candidate,
@@ -322,7 +322,7 @@ def test_a_deadline_on_that_sunday_is_enforced_as_shown(
         assert cursor.fetchone() == (True, True)
     mail = Mail.objects.filter(kind="vote_opened").first()
     assert mail
-    assert "31 October 2027, 23:59" in " ".join(outbox.compose(mail).body.split())
+    assert "31 October 2027, 23:59" in " ".join(letters.compose(mail).body.split())
 
 
 # -- The command --------------------------------------------------------------------------------
