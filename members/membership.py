@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import structlog
 from allauth.account.models import EmailAddress
@@ -27,6 +28,11 @@ ERASE_BATCH = 50
 
 class NotPossible(Exception):
     """The membership is not in a state for this; the message says in which one it is."""
+
+
+def in_community(user: Any) -> bool:
+    """Members, and the admins who look after them: who reads what is said among members."""
+    return isinstance(user, User) and (user.is_member or (user.is_staff and user.is_active))
 
 
 # -- Beginning --------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Forms of votes: what members propose, and what admins set."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.conf import settings
@@ -16,12 +16,15 @@ from members.voting import rounds
 from members.voting.facts import LISTS, NUMBERS
 from nan.unreadable import PastedJSON
 
-TAKEN = ("propose", "proposals", "recall")
-"""Addresses below /vote/ that are no rounds."""
 
-
-def _served() -> Any:
-    return Slot.objects.exclude(model=None).order_by("number")
+def _slot() -> "forms.ModelChoiceField[Slot]":
+    """One that serves something."""
+    return forms.ModelChoiceField(
+        label=_("For what"),
+        queryset=Slot.objects.exclude(model=None).order_by("number"),
+        empty_label=None,
+        to_field_name="name",
+    )
 
 
 def _when(label: Any) -> forms.DateTimeField:
@@ -44,9 +47,7 @@ def _text(label: Any, *, rows: int = 3, longest: int = 1000, **more: Any) -> for
 
 
 class ProposeForm(forms.Form):
-    slot = forms.ModelChoiceField(
-        label=_("For what"), queryset=Slot.objects.none(), empty_label=None, to_field_name="name"
-    )
+    slot = _slot()
     repo = forms.CharField(
         label=_("Hugging Face repository"),
         help_text=_("Its address, or owner/name as in Qwen/Qwen3-8B."),
@@ -61,12 +62,10 @@ class ProposeForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        slots = list(_served())
+        slots = list(Slot.objects.exclude(model=None).order_by("number")[:2])
         self.only = slots[0] if len(slots) == 1 else None
         if self.only:
             del self.fields["slot"]
-        else:
-            self.fields["slot"].queryset = _served()  # type: ignore[attr-defined]
 
     @property
     def chosen(self) -> Slot:
@@ -89,9 +88,7 @@ class RulesForm(forms.Form):
 
 
 class PrepareForm(RulesForm):
-    slot = forms.ModelChoiceField(
-        label=_("For what"), queryset=Slot.objects.none(), empty_label=None, to_field_name="name"
-    )
+    slot = _slot()
     slug = forms.CharField(
         label=_("Name"),
         help_text=_("As in 2026-Q4. It is part of the address and can't be changed."),
@@ -100,13 +97,9 @@ class PrepareForm(RulesForm):
     )
     field_order = ("slot", "slug", "quorum_percent", "public_result")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["slot"].queryset = _served()  # type: ignore[attr-defined]
-
     def clean_slug(self) -> str:
         slug = str(self.cleaned_data["slug"])
-        if slug.lower() in TAKEN:
+        if slug.lower() in rounds.TAKEN:
             raise forms.ValidationError(
                 _("This word is an address of these pages. Choose another.")
             )
@@ -207,6 +200,6 @@ class RatifyForm(forms.Form):
     def __init__(self, *args: Any, repo: str, tie: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         entries = CatalogModel.objects.offered().filter(repo__iexact=repo).order_by("-pk")
-        self.fields["model"].queryset = entries  # type: ignore[attr-defined]
+        cast("forms.ModelChoiceField[CatalogModel]", self.fields["model"]).queryset = entries
         if not tie:
             del self.fields["despite_tie"]

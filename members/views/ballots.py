@@ -13,9 +13,11 @@ from django.utils import translation
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from members.membership import in_community
 from members.models import User, Vote
-from members.tally import quorum_of
-from members.views.community import may_read, person, round_of
+from members.tally import quorum_of, spell
+from members.views.asking import person
+from members.views.community import round_of
 from members.voting import ballots, compare, receipts, rounds
 from members.voting.refusals import Refused
 
@@ -30,7 +32,7 @@ def ballot(request: HttpRequest, slug: str) -> HttpResponse:
     vote, user = round_of(slug), person(request)
     if request.method == "POST":
         return _cast(request, vote, user)
-    if not may_read(user):
+    if not in_community(user):
         return _refused(request, vote, user)
     if vote.is_over:
         return redirect("vote_result", slug)
@@ -53,7 +55,7 @@ def _cast(request: HttpRequest, vote: Vote, user: User) -> HttpResponse:
     try:
         ballots.cast(vote=vote, user=user, ranking=ballots.from_ranks(typed))
     except Refused as refusal:
-        if not may_read(user):
+        if not in_community(user):
             return _refused(request, vote, user)
         who = ballots.standing(vote=vote, user=user).code
         status = 409 if refusal.code in NOT_NOW else 403 if who == refusal.code else 422
@@ -73,7 +75,8 @@ def _page(
     cards = compare.cards(vote)
     current = next(card for card in cards if card.is_current)
     stored = ballots.mine(vote=vote, user=user)
-    ranks = typed if typed is not None else _ranks(stored)
+    codes = [card.code for card in cards]
+    ranks = typed or dict(zip(codes, spell(codes, stored or []), strict=True))
     context = {
         "vote": vote,
         "current": current,
@@ -89,11 +92,6 @@ def _page(
         "refusal": refusal,
     }
     return render(request, "vote/ballot.html", context, status=status)
-
-
-def _ranks(ranking: Any) -> dict[str, str]:
-    groups = enumerate(ranking or [], start=1)
-    return {code: str(place) for place, group in groups for code in group}
 
 
 # -- The receipt --------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from inference.docs.values import reading, values
 from inference.examples import PLACEHOLDER
 from inference.probes import results
 from members import recipes
-from members.views.community import community, may_read
+from members.membership import in_community
+from members.views.community import community
 
 
 @require_safe
@@ -66,7 +67,7 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
     now = reading()
     filled = values(now)
     html = markup.fill(markup.page(page), filled)
-    reader = may_read(request.user)
+    reader = in_community(request.user)
     context: dict[str, Any] = {
         "page": page,
         "html": html,

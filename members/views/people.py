@@ -22,6 +22,7 @@ from inference.usage.figures import her_day, tokens_this_week
 from members import membership, personal_data, seats, waitlist
 from members.forms import AnswerForm, ApplicationForm, LeaveForm, ProfileForm
 from members.models import Application, Membership, User
+from members.views.asking import attempt, person
 
 GOODBYE = "members.goodbye"
 
@@ -55,7 +56,7 @@ def privacy(request: HttpRequest) -> HttpResponse:
 @never_cache
 def waitlist_page(request: HttpRequest) -> HttpResponse:
     """Her entry, whatever its state; POST applies, or changes what she wrote."""
-    user = _person(request)
+    user = person(request)
     application = waitlist.latest(user)
     current = application if application and application.is_open else None
     form = ApplicationForm(request.POST or None, instance=current, initial=_earlier(application))
@@ -107,9 +108,9 @@ def _approved(application: Application | None) -> bool:
 @require_POST
 def waitlist_answer(request: HttpRequest) -> HttpResponse:
     form = AnswerForm(request.POST)
-    application = waitlist.latest(_person(request))
+    application = waitlist.latest(person(request))
     if application and form.is_valid():
-        _do(
+        attempt(
             request,
             lambda: waitlist.answer(application=application, text=form.cleaned_data["answer"]),
             _("Thank you. You keep your place."),
@@ -120,9 +121,9 @@ def waitlist_answer(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def waitlist_withdraw(request: HttpRequest) -> HttpResponse:
-    application = waitlist.latest(_person(request))
+    application = waitlist.latest(person(request))
     if application:
-        _do(
+        attempt(
             request,
             lambda: waitlist.withdraw(application=application),
             _("Withdrawn. You can apply again whenever you like."),
@@ -130,20 +131,11 @@ def waitlist_withdraw(request: HttpRequest) -> HttpResponse:
     return redirect("waitlist")
 
 
-def _do(request: HttpRequest, action: Any, done: str) -> None:
-    try:
-        action()
-    except waitlist.Refused as refusal:
-        messages.error(request, str(refusal))
-    else:
-        messages.success(request, done)
-
-
 # -- The account ------------------------------------------------------------------------------
 @login_required
 @never_cache
 def account(request: HttpRequest) -> HttpResponse:
-    user = _person(request)
+    user = person(request)
     form = ProfileForm(
         request.POST or None,
         instance=user,
@@ -164,7 +156,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @never_cache
 def export(request: HttpRequest) -> HttpResponse:
     """Everything we hold about her, as one JSON file."""
-    data = personal_data.export(user=_person(request))
+    data = personal_data.export(user=person(request))
     body = json.dumps(data, indent=2, ensure_ascii=False, default=str)
     response = HttpResponse(body, content_type="application/json")
     name = f"nan-{timezone.localdate():%Y-%m-%d}.json"
@@ -175,7 +167,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @login_required
 @never_cache
 def leave(request: HttpRequest) -> HttpResponse:
-    user = _person(request)
+    user = person(request)
     form = LeaveForm(request.POST or None, user=user)
     if request.method == "POST" and form.is_valid():
         if user.is_staff:
@@ -197,8 +189,3 @@ def goodbye(request: HttpRequest, token: str) -> HttpResponse:
         raise Http404 from None
     pending = bool(pk) and Membership.objects.filter(pk=pk, user__isnull=False).exists()
     return render(request, "members/goodbye.html", {"pending": pending})
-
-
-def _person(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    return request.user

@@ -13,7 +13,8 @@ from inference.docs import markup, pages
 from members import recipes
 from members.models import Recipe, RecipeEdit
 from members.recipe_forms import EditForm, RecipeForm
-from members.views.community import community, person
+from members.views.asking import attempt, person
+from members.views.community import community
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 
@@ -106,7 +107,7 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
 @community
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     recipe = _of_hers(request, pk)
-    _attempt(request, lambda: recipes.withdraw(recipe=recipe), _("Withdrawn."))
+    attempt(request, lambda: recipes.withdraw(recipe=recipe), _("Withdrawn."))
     return redirect("docs_mine")
 
 
@@ -116,18 +117,9 @@ def vote(request: HttpRequest, pk: int) -> HttpResponse:
     """`works`: yes or no, for the version that she names."""
     recipe = get_object_or_404(Recipe.objects.published(), pk=pk)
     version, works = request.POST.get("version", ""), request.POST.get("works") == "yes"
-    _attempt(
+    attempt(
         request,
         lambda: recipes.vote(recipe=recipe, user=person(request), version=version, works=works),
         _("Thank you: that helps the next one."),
     )
     return redirect(f"{reverse('docs_example', args=[recipe.client])}#text-{recipe.pk}")
-
-
-def _attempt(request: HttpRequest, action: Any, done: str) -> None:
-    try:
-        action()
-    except recipes.Refused as refusal:
-        messages.error(request, str(refusal))
-    else:
-        messages.success(request, done)

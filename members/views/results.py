@@ -1,5 +1,7 @@
 """After the close: the result, all ballots as files, and a count in the reader's own browser."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
@@ -9,8 +11,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from members.membership import in_community
 from members.models import Vote
-from members.views.community import may_read, round_of
+from members.views.community import round_of
 from members.voting import ratify, receipts, results
 
 LONGEST_RECEIPT = 200
@@ -34,7 +37,7 @@ def _nothing(request: HttpRequest, vote: Vote) -> HttpResponseBase:
     """The same for a round that is open and one whose result is not for her."""
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
-    if may_read(request.user):
+    if in_community(request.user):
         return redirect("vote_ballot", vote.slug)
     return render(request, "members/not_a_member.html", status=403)
 
@@ -75,38 +78,37 @@ def _found(vote: Vote, text: str) -> dict[str, Any]:
 
 
 # -- Counting it again --------------------------------------------------------------------------
-@require_safe
-@never_cache
-def check(request: HttpRequest, slug: str) -> HttpResponseBase:
-    vote = round_of(slug)
-    if results.access(vote=vote, user=request.user) != "all":
-        return _elsewhere(request, vote)
+def _with_ballots(
+    view: Callable[[HttpRequest, Vote], HttpResponseBase],
+) -> Callable[[HttpRequest, str], HttpResponseBase]:
+    """Ballots are for members only, also of rounds whose result is public."""
+
+    @require_safe
+    @never_cache
+    @wraps(view)
+    def guarded(request: HttpRequest, slug: str) -> HttpResponseBase:
+        vote = round_of(slug)
+        access = results.access(vote=vote, user=request.user)
+        if access == "all":
+            return view(request, vote)
+        return redirect("vote_result", slug) if access == "result" else _nothing(request, vote)
+
+    return guarded
+
+
+@_with_ballots
+def check(request: HttpRequest, vote: Vote) -> HttpResponseBase:
     return render(request, "vote/check.html", _shown(vote))
 
 
-def _elsewhere(request: HttpRequest, vote: Vote) -> HttpResponseBase:
-    """Ballots are for members only, also of rounds whose result is public."""
-    if results.access(vote=vote, user=request.user) == "result":
-        return redirect("vote_result", vote.slug)
-    return _nothing(request, vote)
-
-
-@require_safe
-@never_cache
-def csv(request: HttpRequest, slug: str) -> HttpResponseBase:
-    vote = round_of(slug)
-    if results.access(vote=vote, user=request.user) != "all":
-        return _elsewhere(request, vote)
+@_with_ballots
+def csv(_request: HttpRequest, vote: Vote) -> HttpResponseBase:
     response = StreamingHttpResponse(results.as_csv(vote), content_type="text/csv; charset=utf-8")
     return _as_file(response, vote, "csv")
 
 
-@require_safe
-@never_cache
-def json(request: HttpRequest, slug: str) -> HttpResponseBase:
-    vote = round_of(slug)
-    if results.access(vote=vote, user=request.user) != "all":
-        return _elsewhere(request, vote)
+@_with_ballots
+def json(_request: HttpRequest, vote: Vote) -> HttpResponseBase:
     return _as_file(JsonResponse(results.as_json(vote)), vote, "json")
 
 

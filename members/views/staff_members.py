@@ -16,6 +16,7 @@ from inference.staff.server_page import open_alerts
 from members import membership, outbox, seats
 from members.forms import LimitsForm, ReasonForm
 from members.models import Mail, Membership, User
+from members.views.asking import attempt, person
 from nan.access import staff_required
 from nan.unreadable import number
 
@@ -120,9 +121,9 @@ def suspend(request: HttpRequest, pk: int) -> HttpResponse:
     elif not form.is_valid():
         return render(request, "staff/member.html", _member(row, reason_form=form), status=422)
     else:
-        _do(
+        attempt(
             request,
-            lambda: membership.suspend(membership=row, actor=_actor(request), **form.cleaned_data),
+            lambda: membership.suspend(membership=row, actor=person(request), **form.cleaned_data),
             _("Suspended: her sessions are over, and her key is being held at the gateway."),
         )
     return redirect("staff_member", pk=pk)
@@ -132,9 +133,9 @@ def suspend(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reinstate(request: HttpRequest, pk: int) -> HttpResponse:
     row = _get(pk)
-    _do(
+    attempt(
         request,
-        lambda: membership.reinstate(membership=row, actor=_actor(request)),
+        lambda: membership.reinstate(membership=row, actor=person(request)),
         _("Reinstated: her key is being released at the gateway."),
     )
     return redirect("staff_member", pk=pk)
@@ -146,23 +147,9 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
     row, form = _get(pk), LimitsForm(request.POST, auto_id="limits_%s")
     if not form.is_valid():
         return render(request, "staff/member.html", _member(row, limits_form=form), status=422)
-    _do(
+    attempt(
         request,
-        lambda: membership.set_limits(membership=row, actor=_actor(request), **form.cleaned_data),
+        lambda: membership.set_limits(membership=row, actor=person(request), **form.cleaned_data),
         _("Saved. The gateway follows within a minute."),
     )
     return redirect("staff_member", pk=pk)
-
-
-def _do(request: HttpRequest, action: Any, done: str) -> None:
-    try:
-        action()
-    except membership.NotPossible as problem:
-        messages.error(request, str(problem))
-    else:
-        messages.success(request, done)
-
-
-def _actor(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101  (staff_required)
-    return request.user

@@ -4,28 +4,25 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from members.models import Proposal, Vote
-from members.views.community import attempt, person, round_of
-from members.views.staff_votes import put_on
+from members.views.asking import attempt, person
+from members.views.community import proposal_of, round_of
+from members.views.staff_votes import put_on, status_of
 from members.vote_forms import DeclineForm, FactsForm
 from members.voting import compare, facts, shortlist
 from nan.access import staff_required
-
-
-def _proposal(pk: int) -> Proposal:
-    return get_object_or_404(Proposal.objects.select_related("slot__model", "proposer"), pk=pk)
 
 
 @require_safe
 @never_cache
 @staff_required
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
-    return _page(request, _proposal(pk))
+    return _page(request, proposal_of(pk))
 
 
 def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpResponse:
@@ -41,7 +38,7 @@ def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpRespons
         "rounds": Vote.objects.filter(slot=proposal.slot_id, state=Vote.State.PREPARING),
         **forms,
     }
-    status = 422 if any(form.errors for form in forms.values()) else 200
+    status = status_of(*forms.values())
     return render(request, "staff/votes/proposal.html", context, status=status)
 
 
@@ -49,7 +46,7 @@ def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpRespons
 @never_cache
 @staff_required
 def type_facts(request: HttpRequest, pk: int) -> HttpResponse:
-    proposal, form = _proposal(pk), FactsForm(request.POST)
+    proposal, form = proposal_of(pk), FactsForm(request.POST)
     if not form.is_valid():
         return _page(request, proposal, facts_form=form)
     values = form.changed(proposal.looked_up)
@@ -65,7 +62,7 @@ def type_facts(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @staff_required
 def ask_again(request: HttpRequest, pk: int) -> HttpResponse:
-    facts.ask_again(proposal=_proposal(pk), actor=person(request))
+    facts.ask_again(proposal=proposal_of(pk), actor=person(request))
     messages.success(request, _("The hub is asked again within a minute."))
     return redirect("staff_proposal", pk)
 
@@ -75,7 +72,7 @@ def ask_again(request: HttpRequest, pk: int) -> HttpResponse:
 @staff_required
 def accept(request: HttpRequest, pk: int) -> HttpResponse:
     vote = round_of(request.POST.get("vote", ""))
-    put_on(request, _proposal(pk), vote)
+    put_on(request, proposal_of(pk), vote)
     return redirect("staff_vote", vote.slug)
 
 
@@ -83,7 +80,7 @@ def accept(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @staff_required
 def decline(request: HttpRequest, pk: int) -> HttpResponse:
-    proposal, form = _proposal(pk), DeclineForm(request.POST, auto_id="decline_%s")
+    proposal, form = proposal_of(pk), DeclineForm(request.POST, auto_id="decline_%s")
     if not form.is_valid():
         return _page(request, proposal, decline_form=form)
     reason = form.cleaned_data["reason"]

@@ -11,7 +11,9 @@ from django.views.decorators.http import require_http_methods
 
 from inference.staff import catalogue
 from members.models import Vote
-from members.views.community import person, round_of
+from members.views.asking import person
+from members.views.community import round_of
+from members.views.staff_votes import status_of
 from members.vote_forms import RatifyForm
 from members.voting import ratify as use_case
 from members.voting import results
@@ -35,8 +37,7 @@ def ratify(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid() and _done(request, vote, form):
         return redirect("staff_vote", slug)
     context = {"vote": vote, "choice": choice, "form": form, "verdict": results.verdict(vote)}
-    status = 422 if form.errors else 200
-    return render(request, "staff/votes/ratify.html", context, status=status)
+    return render(request, "staff/votes/ratify.html", context, status=status_of(form))
 
 
 def _not_now(request: HttpRequest, vote: Vote, code: str) -> HttpResponse:

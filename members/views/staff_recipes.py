@@ -1,6 +1,5 @@
 """Texts that wait for an admin to read them."""
 
-from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -11,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from inference.docs import markup
 from members import recipes
 from members.models import RecipeEdit
-from members.views.community import person
+from members.views.asking import attempt, person
 from nan.access import staff_required
 
 AT_ONCE = 20
@@ -39,14 +38,13 @@ def _before(edit: RecipeEdit) -> str:
 @require_POST
 @staff_required
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
-    actor = person(request)
-    try:
-        if request.POST.get("action") == "accept":
-            recipes.accept(edit=pk, actor=actor)
-            messages.success(request, _("Published."))
-        else:
-            recipes.decline(edit=pk, actor=actor, reason=request.POST.get("reason", ""))
-            messages.success(request, _("Declined. Its author sees your reason."))
-    except recipes.Refused as refusal:
-        messages.error(request, str(refusal))
+    actor, reason = person(request), request.POST.get("reason", "")
+    if request.POST.get("action") == "accept":
+        attempt(request, lambda: recipes.accept(edit=pk, actor=actor), _("Published."))
+    else:
+        attempt(
+            request,
+            lambda: recipes.decline(edit=pk, actor=actor, reason=reason),
+            _("Declined. Its author sees your reason."),
+        )
     return redirect("staff_recipes")

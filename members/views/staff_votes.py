@@ -13,7 +13,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from members.models import Proposal, Vote
-from members.views.community import attempt, person, round_of
+from members.views.asking import attempt, person
+from members.views.community import round_of
 from members.vote_forms import ExtendForm, OpenForm, PrepareForm, RulesForm, ScheduleForm
 from members.voting import compare, ratify, results, rounds, shortlist
 from members.voting.refusals import Refused
@@ -45,7 +46,7 @@ def index(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, _("Prepared. Nobody can vote before it is opened."))
             return redirect("staff_vote", vote.slug)
-    return render(request, "staff/votes/index.html", _index(form), status=_status(form))
+    return render(request, "staff/votes/index.html", _index(form), status=status_of(form))
 
 
 def _index(form: PrepareForm) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def _index(form: PrepareForm) -> dict[str, Any]:
     }
 
 
-def _status(*forms: Form) -> int:
+def status_of(*forms: Form) -> int:
     return 422 if any(form.errors for form in forms) else 200
 
 
@@ -97,7 +98,7 @@ def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
         **forms,
     }
     shown = [one for one in forms.values() if isinstance(one, Form)]
-    return render(request, "staff/votes/vote.html", context, status=_status(*shown))
+    return render(request, "staff/votes/vote.html", context, status=status_of(*shown))
 
 
 # -- What one can do with it ----------------------------------------------------------------------
@@ -156,9 +157,11 @@ def _take_off(request: HttpRequest, vote: Vote) -> HttpResponse | None:
     pk = number(request.POST.get("candidate", "")) or 0
     candidate = vote.candidates.filter(pk=pk).first()
     if candidate:
-        done = _("Taken off the ballot. Its proposal is open again.")
-        action = lambda: shortlist.take_off(candidate=candidate, actor=person(request))  # noqa: E731
-        attempt(request, action, done)
+        attempt(
+            request,
+            lambda: shortlist.take_off(candidate=candidate, actor=person(request)),
+            _("Taken off the ballot. Its proposal is open again."),
+        )
     return None
 
 

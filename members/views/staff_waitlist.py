@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST
 from members import seats, waitlist
 from members.forms import RejectForm
 from members.models import Application, Decision, User
+from members.views.asking import person
 from nan.access import staff_required
 from nan.unreadable import number
 
@@ -172,8 +173,7 @@ def decide(request: HttpRequest) -> HttpResponse:
 
 
 def _decide(request: HttpRequest, action: str, chosen: list[int]) -> waitlist.Outcome:
-    actor = request.user
-    assert isinstance(actor, User)  # noqa: S101  (staff_required)
+    actor = person(request)
     if action == "approve":
         beyond = request.POST.get("beyond_capacity") == "yes"
         return waitlist.approve(applications=chosen, actor=actor, beyond_capacity=beyond)
@@ -219,8 +219,7 @@ def _already(application: Application, decision: Decision | None) -> str:
 @staff_required
 @require_POST
 def undo(request: HttpRequest) -> HttpResponse:
-    actor = request.user
-    assert isinstance(actor, User)  # noqa: S101  (staff_required)
+    actor = person(request)
     try:
         batch = UUID(request.POST.get("batch", ""))
     except ValueError:

@@ -14,7 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from inference.models import Replica, Slot, Swap
 from members.models import Proposal, User, Vote
-from members.views.community import attempt, community, person
+from members.views.asking import attempt, person
+from members.views.community import community, proposal_of
 from members.vote_forms import ProposeForm
 from members.voting import compare, proposals, ratify, recall, results
 from members.voting.refusals import Refused
@@ -124,7 +125,7 @@ def _to(proposal: Proposal) -> HttpResponse:
 @community
 def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     user = person(request)
-    found = get_object_or_404(Proposal.objects.select_related("slot__model", "proposer"), pk=pk)
+    found = proposal_of(pk)
     settled = found.is_open or found.state == Proposal.State.VOTED
     if not (settled or found.proposer_id == user.pk):
         raise Http404

@@ -9,7 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from members.models import PublishedBallot, User, Vote
+from members.membership import in_community
+from members.models import PublishedBallot, Vote
 from members.tally import KEEP, Ranking, count, decide, digest, spell
 from members.voting import receipts
 from members.voting.refusals import Refused
@@ -97,7 +98,7 @@ def access(*, vote: Vote, user: Any) -> str:
     """`all` for members and admins after the close, `result` for others if the round is public."""
     if not vote.is_over:
         return "nothing"
-    if isinstance(user, User) and (user.is_member or (user.is_staff and user.is_active)):
+    if in_community(user):
         return "all"
     return "result" if vote.public_result else "nothing"
 
