@@ -30,7 +30,8 @@ SENTENCES = {
         "equal": "{a} y {b}: {more} cada una",
         "order": "Orden:",
         "first": "primeros puestos: {number}",
-        "no_roll": "Quórum: este archivo no dice cuántas personas podían votar. Añade --roll NÚMERO.",  # noqa: E501
+        "no_roll": "Quórum: este archivo no dice cuántas personas podían votar. "
+        "Añade --roll NÚMERO.",
         "met": "Quórum: hacían falta {quorum} papeletas; alcanzado.",
         "missed": "Quórum: hacían falta {quorum} papeletas; no alcanzado, sigue el modelo actual.",
         "tie": "Empate entre {tied}; {rule}.",

@@ -17,9 +17,8 @@ from psycopg.types.json import Jsonb
 
 from members import mails
 from members.models import Ballot, Membership, RollEntry, User, Vote
-from members.tally import Ranking
-from members.voting import receipts
-from members.voting.clock import Moment
+from members.tally import Ranking, unspell
+from members.voting import receipts, rounds
 from members.voting.refusals import Refused, words
 
 DRAWS = 5
@@ -114,14 +113,11 @@ def checked(vote: Vote, ranking: Ranking) -> list[list[str]]:
 
 def from_ranks(ranks: Mapping[str, str]) -> Ranking:
     """From numbered choices, an empty one being unranked; equal numbers are equal."""
-    groups: dict[int, list[str]] = {}
-    for code, rank in ranks.items():
-        if not (rank := rank.strip()):
-            continue
+    chosen = {code: rank.strip() for code, rank in ranks.items()}
+    for rank in filter(None, chosen.values()):
         if not (rank.isascii() and rank.isdigit() and 0 < int(rank) < 1000):
             raise Refused("bad_ballot")
-        groups.setdefault(int(rank), []).append(code)
-    return [groups[rank] for rank in sorted(groups)]
+    return unspell(tuple(chosen), tuple(chosen.values()))
 
 
 def mine(*, vote: Vote, user: User) -> Sequence[Sequence[str]] | None:
@@ -163,8 +159,7 @@ def _of_vote(vote: Vote) -> str:
     row = Vote.objects.filter(pk=vote.pk)
     if row.filter(state__in=(Vote.State.PREPARING, Vote.State.CANCELLED)).exists():
         return "not_open"
-    taking = row.filter(state=Vote.State.OPEN, closes_at__gt=Moment()).exists()
-    return "" if taking else "over"
+    return "" if rounds.taking_ballots(vote) else "over"
 
 
 def _of_person(user: User, on_roll: bool) -> str:

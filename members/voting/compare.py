@@ -172,7 +172,7 @@ def of_current(slot: Slot) -> Card:
     facts = of_model(model)
     return Card(
         code=KEEP,
-        title=model.title or model.name,
+        title=str(model),
         repo=model.repo,
         is_current=True,
         facts=facts,

@@ -48,13 +48,11 @@ def choice(vote: Vote) -> Choice:
     code = _closed_code(vote)
     if code:
         return Choice(code=code)
-    candidate = vote.candidates.select_related("model", "proposal").get(
-        code=results.result(vote).winner
-    )
+    result = results.result(vote)
+    candidate = vote.candidates.select_related("model", "proposal").get(code=result.winner)
     model = candidate.model or catalogued(candidate.repo)
-    tie = "tie" if results.result(vote).tied else ""
     return Choice(
-        code="model_missing" if model is None else tie,
+        code="model_missing" if model is None else "tie" if result.tied else "",
         candidate=candidate,
         model=model,
         draft={} if model else draft(candidate, vote.slot),
@@ -111,13 +109,12 @@ def ratify(
     repository than the one that `choice` names."""
     row = Vote.objects.select_for_update(of=("self",)).select_related("slot__model").get(pk=vote.pk)
     found = choice(row)
-    model = model or found.model
-    _refuse(found, model, despite_tie)
+    chosen = _chosen(found, model or found.model, despite_tie)
     if not (announcement_es.strip() and announcement_en.strip()):
         raise Refused("no_announcement")
     try:
         swap = plan.plan(
-            slot=row.slot, model=_known(model), actor=actor, reason=row.slug, start_at=start_at
+            slot=row.slot, model=chosen, actor=actor, reason=row.slug, start_at=start_at
         )
     except plan.SwapRefused as refusal:
         raise Refused(refusal.code, fleet_words(refusal.code)) from None
@@ -130,7 +127,8 @@ def ratify(
     return row
 
 
-def _refuse(found: Choice, model: CatalogModel | None, despite_tie: bool) -> None:
+def _chosen(found: Choice, model: CatalogModel | None, despite_tie: bool) -> CatalogModel:
+    """What the swap is to put in, or Refused."""
     if found.candidate is None:
         raise Refused(found.code)
     if model is None:
@@ -139,11 +137,6 @@ def _refuse(found: Choice, model: CatalogModel | None, despite_tie: bool) -> Non
         raise Refused("other_model")
     if found.code == "tie" and not despite_tie:
         raise Refused("tie")
-
-
-def _known(model: CatalogModel | None) -> CatalogModel:
-    if model is None:
-        raise Refused("model_missing")
     return model
 
 

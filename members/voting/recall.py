@@ -45,7 +45,7 @@ def _last_rotation(slot: Slot) -> Swap | None:
 
 def _petition(swap: Swap, user: User | None) -> Petition:
     signatures = RecallSignature.objects.filter(swap=swap)
-    active = Membership.objects.active().filter(user__is_active=True)
+    active = Membership.objects.in_good_standing()
     return Petition(
         swap=swap,
         until=(swap.finished_at or moment()) + timedelta(days=DAYS),
@@ -91,7 +91,7 @@ def _prepare(swap: Swap) -> Vote:
     )
     old = swap.from_model
     Candidate.objects.create(
-        vote=vote, position=1, code=old.repo, model=old, title=old.title or old.name, repo=old.repo
+        vote=vote, position=1, code=old.repo, model=old, title=str(old), repo=old.repo
     )
     log.info("recall_prepared", vote=vote.slug, swap=swap.pk)
     enqueue("members.tasks.advance_votes")

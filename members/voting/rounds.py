@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from inference.models import CatalogModel, Slot
@@ -17,7 +18,7 @@ from members.voting import compare
 from members.voting.clock import Moment, moment
 from members.voting.proposals import catalogued
 from members.voting.refusals import Refused
-from members.voting.shortlist import preparing
+from members.voting.shortlist import preparing, take_off
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +74,7 @@ def _of_model(slot: Slot) -> dict[str, Any]:
     model = slot.model
     if model is None:
         raise Refused("nothing_runs")
-    return {"model": model, "title": model.title or model.name, "repo": model.repo}
+    return {"model": model, "title": str(model), "repo": model.repo}
 
 
 @transaction.atomic
@@ -102,11 +103,9 @@ def schedule(*, vote: Vote, actor: User | None, opens_at: datetime, closes_at: d
 @transaction.atomic
 def cancel(*, vote: Vote, actor: User | None) -> Vote:
     """What was on the ballot is open for another round."""
-    from members.voting import shortlist
-
     row = preparing(vote)
     for candidate in row.candidates.exclude(code=KEEP):
-        shortlist.take_off(candidate=candidate, actor=actor)
+        take_off(candidate=candidate, actor=actor)
     row.state = Vote.State.CANCELLED
     row.save(update_fields=["state"])
     log.info("vote_cancelled", vote=row.slug, actor=actor and str(actor.public_id))
@@ -130,7 +129,7 @@ def missing(vote: Vote) -> list[str]:
         found.append("in_the_past")
     if Vote.objects.open().filter(slot=vote.slot_id).exists():
         found.append("other_open")
-    if not _active_members().exists():
+    if not Membership.objects.in_good_standing().exists():
         found.append("nobody")
     return found
 
@@ -172,12 +171,8 @@ def _freeze_options(vote: Vote) -> None:
         candidate.save(update_fields=["model", "facts", "outlook"])
 
 
-def _active_members() -> Any:
-    return Membership.objects.active().filter(user__is_active=True)
-
-
 def _freeze_roll(vote: Vote) -> tuple[int, str]:
-    people = dict(_active_members().values_list("user", "user__public_id"))
+    people = dict(Membership.objects.in_good_standing().values_list("user", "user__public_id"))
     RollEntry.objects.bulk_create(RollEntry(vote=vote, user_id=user) for user in sorted(people))
     return len(people), digest(map(str, people.values()))
 
@@ -212,8 +207,12 @@ def current(slot: Slot) -> Vote | None:
 
 
 def taking_ballots(vote: Vote) -> bool:
-    """By the database's clock, whether or not a task has closed it."""
-    return Vote.objects.open().filter(pk=vote.pk, closes_at__gt=Moment()).exists()
+    return taking(vote).exists()
+
+
+def taking(vote: Vote) -> "QuerySet[Vote]":
+    """Its row, by the database's clock: whether or not a task has closed it."""
+    return Vote.objects.open().filter(pk=vote.pk, closes_at__gt=Moment())
 
 
 # -- Extending ----------------------------------------------------------------------------------
@@ -244,8 +243,7 @@ def confirm_extension(*, extension: Extension, actor: User) -> Vote:
         raise Refused("superseded")
     row.confirmed_by, row.confirmed_at = actor, timezone.now()
     row.save(update_fields=["confirmed_by", "confirmed_at"])
-    still = Vote.objects.open().filter(pk=vote.pk, closes_at__gt=Moment())
-    if not still.update(closes_at=row.closes_at):
+    if not taking(vote).update(closes_at=row.closes_at):
         raise Refused("too_late")
     log.info("vote_extended", vote=vote.slug, until=row.closes_at.isoformat())
     vote.refresh_from_db()
