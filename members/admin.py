@@ -244,20 +244,19 @@ class ProposalAdmin(PersonalAdmin):
     ordering = ("-pk",)
 
 
-class CandidateInline(ReadOnlyInline):
+class PersonalInline(ReadOnlyInline):
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+
+class CandidateInline(PersonalInline):
     model = Candidate
     fields = ("position", "title", "repo", "model")
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
 
-
-class ExtensionInline(ReadOnlyInline):
+class ExtensionInline(PersonalInline):
     model = Extension
     fields = ("closes_at", "reason", "asked_by", "asked_at", "confirmed_by", "confirmed_at")
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
 
 
 @admin.register(Vote)
@@ -272,12 +271,9 @@ class VoteAdmin(PersonalAdmin):
     inlines = (CandidateInline, ExtensionInline)
 
 
-class RecipeEditInline(ReadOnlyInline):
+class RecipeEditInline(PersonalInline):
     model = RecipeEdit
     fields = ("title", "version", "state", "author", "at", "decided_by", "decided_at", "reason")
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
 
 
 @admin.register(Recipe)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
 
-class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
+class ApplicationForm(forms.ModelForm[Application]):
     builds = forms.CharField(
         label=_("What do you build?"),
         help_text=_("A few sentences: what it is, and what you would use open models for."),
@@ -63,7 +63,7 @@ class AnswerForm(forms.Form):
     )
 
 
-class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+class ProfileForm(forms.ModelForm[User]):
     language = forms.ChoiceField(
         label=_("Language"),
         help_text=_("Of the pages and of the mails to you."),

@@ -7,7 +7,6 @@ sizes, counts of parameters) and `config.json`, `chat_template.jinja`, `tokenize
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
@@ -43,21 +42,15 @@ class Repository:
 
 
 class Hub:
-    def __init__(self, endpoint: str, *, seconds: float = SECONDS, token: str = "") -> None:
+    def __init__(self, endpoint: str, *, seconds: float = SECONDS) -> None:
         self._endpoint = endpoint.rstrip("/")
         self._deadline = time.monotonic() + seconds
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(timeout=min(5.0, seconds), headers=headers)
+        self._http = httpx.Client(timeout=min(5.0, seconds))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def repository(self, repo: str) -> Repository:

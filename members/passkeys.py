@@ -1,6 +1,7 @@
 """Passkey forms that answer anything a browser sends with a form error."""
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
 from allauth.account.adapter import get_adapter
@@ -8,31 +9,33 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.webauthn import forms
 from django.core.exceptions import ValidationError
 from django.db import OperationalError
+from django.forms import Form
 
 log = structlog.get_logger(__name__)
 
 
-class _Guarded:
-    """fido2 reads what it is given without looking: it may fail in any way."""
+class _Guarded(Form):
+    """fido2 reads what it is given without looking."""
 
     def _clean_form(self) -> None:
-        try:
-            super()._clean_form()  # type: ignore[misc]
-        except Exception as error:  # noqa: BLE001  (whatever it was)
-            self._refuse(None, error)
+        with self._read(None):
+            super()._clean_form()  # type: ignore[misc]  # left out of django-stubs
 
     def _clean_fields(self) -> None:
-        try:
-            super()._clean_fields()  # type: ignore[misc]
-        except Exception as error:  # noqa: BLE001  (whatever it was)
-            self._refuse("credential", error)
+        with self._read("credential"):
+            super()._clean_fields()  # type: ignore[misc]  # left out of django-stubs
 
-    def _refuse(self, field: str | None, error: Exception) -> None:
-        if isinstance(error, ValidationError | ImmediateHttpResponse | OperationalError):
-            raise error
-        log.warning("passkey_unreadable", error=type(error).__name__)
-        form: Any = self
-        form.add_error(field, get_adapter().validation_error("incorrect_code"))
+    @contextmanager
+    def _read(self, field: str | None) -> Iterator[None]:
+        try:
+            yield
+        except (ValidationError, ImmediateHttpResponse, OperationalError):
+            raise
+        # fido2 documents no errors of its parsers: what a browser sends has been seen to end in
+        # KeyError, TypeError, ValueError, struct.error, and those of cbor and cryptography.
+        except Exception as error:  # noqa: BLE001
+            log.warning("passkey_unreadable", error=type(error).__name__)
+            self.add_error(field, get_adapter().validation_error("incorrect_code"))
 
 
 class LoginForm(_Guarded, forms.LoginWebAuthnForm):  # type: ignore[misc]

@@ -5,6 +5,7 @@ line and in no exception.
 """
 
 from collections.abc import Mapping
+from typing import Self
 
 import httpx
 
@@ -25,17 +26,11 @@ class Unsure(Exception):
 
 
 class Webhook:
-    def __init__(
-        self,
-        url: str,
-        *,
-        timeout: httpx.Timeout = TIMEOUT,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
+    def __init__(self, url: str, *, timeout: httpx.Timeout = TIMEOUT) -> None:
         self._url = url
-        self._http = httpx.Client(timeout=timeout, transport=transport, follow_redirects=False)
+        self._http = httpx.Client(timeout=timeout, follow_redirects=False)
 
-    def __enter__(self) -> "Webhook":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
