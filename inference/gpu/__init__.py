@@ -2,3 +2,8 @@
 
 No database here, and no command line from outside: a validated `spec.EngineSpec` becomes argv.
 """
+
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+"""The checkout that this host runs from."""

@@ -5,18 +5,15 @@ import getpass
 import json
 import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
-from inference.gpu import devices, join, report
+from inference.gpu import PROJECT, devices, join, report, weights
 from inference.gpu.drivers import choose
 from inference.gpu.drivers.systemd import units
 from inference.gpu.engines import Engines
 from inference.gpu.host import Host, HostError
-from inference.gpu.state import HostState
-
-PROJECT = Path(__file__).resolve().parent.parent.parent
+from inference.gpu.state import HostState, write_atomically
 
 
 def main() -> int:
@@ -44,9 +41,9 @@ def run_join(options: argparse.Namespace) -> int:
         _token(options),
         address=options.address,
         gpus=gpus,
-        disk_free_mib=shutil.disk_usage(_existing(Path(given["HF_HOME"]))).free // 2**20,
+        disk_free_mib=weights.free_mib(Path(given["HF_HOME"])),
     )
-    join.write(file, join.environment_file(given, settings))
+    write_atomically(file, join.environment_file(given, settings))
     print(f"Joined as {settings['NAN_GPU_NAME']} with {len(gpus)} GPUs. Settings: {file}")
     print("Start the worker:\n  " + _command(file, settings["NAN_GPU_NAME"]))
     return 0
@@ -132,10 +129,6 @@ def _token(options: argparse.Namespace) -> str:
     if not token:
         raise join.JoinRefused("No token was given. The join page of the site shows one.")
     return token
-
-
-def _existing(folder: Path) -> Path:
-    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _command(file: Path, name: str) -> str:

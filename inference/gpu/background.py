@@ -9,7 +9,6 @@ run at once. FOLDER/request.json says what to do, result.json what came of it.
 import fcntl
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from inference.gpu import PROJECT, programs
 from inference.gpu.state import read_json, remove_folder, write_atomically
 
 Work = Literal["preflight", "fetch"]
@@ -24,7 +24,6 @@ State = Literal["running", "done", "broken_off"]
 # From the note until the process has its lock.
 START_SECONDS = 20
 KEPT_SECONDS = 2 * 86_400
-PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 def begin(work: Work, folder: Path, request: Mapping[str, Any]) -> None:
@@ -33,13 +32,11 @@ def begin(work: Work, folder: Path, request: Mapping[str, Any]) -> None:
     (folder / "result.json").unlink(missing_ok=True)
     write_atomically(folder / "request.json", json.dumps(request))
     with (folder / "output.log").open("wb") as output:
-        subprocess.Popen(  # noqa: S603
+        programs.leave_running(
             [sys.executable, "-m", "inference.gpu.background", work, str(folder)],
-            cwd=PROJECT,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            environment=os.environ,
+            folder=PROJECT,
+            output=output,
         )
 
 

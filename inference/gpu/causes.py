@@ -61,7 +61,8 @@ def recognise(
         name = _ERROR_NAME.search(error)
         error = name[0] if name else ""
     if exit_code is not None and exit_code < 0:
-        return {"code": "killed", "text": f"Ended by signal {-exit_code}. {error}".strip()[:300]}
+        text = f"Ended by signal {-exit_code}. {error}".strip()
+        return {"code": "killed", "text": text[:TEXT_LENGTH]}
     return {"code": "died", "text": error[:TEXT_LENGTH]}
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inference.gpu import programs
 from inference.gpu.host import Host
 
 SECONDS = 8
@@ -90,13 +91,10 @@ def _nvidia(host: Host) -> list[Gpu]:
 
 def _query(host: Host, query: str) -> list[list[str]]:
     try:
-        found = subprocess.run(  # noqa: S603
-            ["nvidia-smi", query, "--format=csv,noheader,nounits"],  # noqa: S607
-            env=dict(host.inherited),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
+        found = programs.answer(
+            ["nvidia-smi", query, "--format=csv,noheader,nounits"],
+            environment=host.inherited,
+            seconds=SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DevicesUnavailable(f"nvidia-smi: {type(error).__name__}") from None

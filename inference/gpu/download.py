@@ -29,7 +29,9 @@ def main() -> int:
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
         write(progress, {"total": sum(sizes.values()), "sizes": sizes})
         snapshot_download(repo, revision=revision, max_workers=4)
-    except Exception as error:  # noqa: BLE001  # every kind is reported by its code
+    # The hub's own errors, those of whichever HTTP client and download backend its version brings,
+    # and OSError have no base class in common; this process ends with whatever it was, told.
+    except Exception as error:  # noqa: BLE001
         return fail(progress, code_of(error), f"{type(error).__name__}: {error}"[:300])
     return 0
 

@@ -14,7 +14,7 @@ import structlog
 from inference.gpu import causes, kinds, logtail, processes, weights
 from inference.gpu.drivers import Driver, DriverError, Launch, Seen
 from inference.gpu.host import Host
-from inference.gpu.spec import EngineSpec, SpecError
+from inference.gpu.spec import INSTANCE, EngineSpec, SpecError
 from inference.gpu.state import HostState, Record
 
 log = structlog.get_logger(__name__)
@@ -83,18 +83,20 @@ class Engines:
             self._driver.forget(record)
             self._state.forget(instance)
 
-    def advance(self) -> list[Record]:
-        """Looks at every engine, sends the signals that are due; what all are after that."""
+    def advance(self) -> tuple[list[Record], set[int]]:
+        """Looks at every engine, sends the signals that are due; what all are after that, and the
+        processes that were found to be theirs."""
         records = list(self._state.records())
+        own: set[int] = set()
         for record in records:
             if record.over:
                 continue
             try:
-                self._move(record)
+                own |= self._move(record)
             except DriverError as error:
                 log.warning("engine_not_seen", instance=record.instance, error=str(error))
             self._state.save(record)
-        return records
+        return records, own
 
     def own_pids(self) -> dict[str, frozenset[int]]:
         """Instance → its processes, for those that are not over."""
@@ -105,7 +107,7 @@ class Engines:
                     found[record.instance] = self._driver.look(record).pids
         return found
 
-    def _move(self, record: Record) -> None:
+    def _move(self, record: Record) -> frozenset[int]:
         seen = self._driver.look(record)
         now = time.time()
         folder = self._state.engine(record.instance)
@@ -117,6 +119,7 @@ class Engines:
         else:
             self._ended(record, seen, now, logtail.read(folder))
         record.left = seen.left
+        return seen.pids
 
     def _ended(self, record: Record, seen: Seen, now: float, lines: list[str]) -> None:
         if record.state != "exited":
@@ -217,7 +220,5 @@ def _read(found: Any) -> tuple[EngineSpec | None, SpecError | None]:
 
 def _instance(found: Any) -> str | None:
     """The name in a specification that is refused otherwise, so that the refusal can be told."""
-    from inference.gpu.spec import INSTANCE
-
     name = found.get("instance") if isinstance(found, dict) else None
     return name if isinstance(name, str) and INSTANCE.fullmatch(name) else None

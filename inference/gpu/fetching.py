@@ -2,15 +2,13 @@
 
 import hashlib
 import re
-import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-from inference.gpu import background, kinds, logtail, weights
-from inference.gpu.flags import REPO, REVISION
+from inference.gpu import background, kinds, logtail, programs, weights
 from inference.gpu.host import Host
+from inference.gpu.spec import is_commit, is_repository
 from inference.gpu.state import HostState, read_json
 
 _PERCENT = re.compile(r"(\d{1,3})%")
@@ -20,7 +18,7 @@ SPARE_MIB = 2048
 
 def begin(host: Host, state: HostState, *, repo: str, revision: str, disk_mib: int) -> None:
     """Nothing to do while it runs or when all is there; after a failure it goes on."""
-    if not (REPO.fullmatch(repo) and REVISION.fullmatch(revision)) or ".." in repo or "--" in repo:
+    if not (is_repository(repo) and is_commit(revision)):
         return
     folder = folder_of(state, repo, revision)
     request = {"repo": repo, "revision": revision, "disk_mib": max(0, int(disk_mib))}
@@ -47,7 +45,7 @@ def run(host: Host, folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     weights.drop_remnants(host.hf_home, request["repo"])
     here = weights.bytes_here(host.hf_home, request["repo"], since=time.time()) // 2**20
     host.hf_home.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(host.hf_home).free // 2**20
+    free = weights.free_mib(host.hf_home)
     missing = max(0, request["disk_mib"] - here) + SPARE_MIB * bool(request["disk_mib"])
     if free < missing:
         return _failed("disk_short", f"{missing} MiB needed, {free} MiB free")
@@ -58,8 +56,7 @@ def run(host: Host, folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     command = [*kinds.fetch(host), request["repo"], request["revision"]]
     if host.kind != "simulator":
         command.append(str(folder / "progress.json"))
-    found = subprocess.run(command, env=environment, check=False)  # noqa: S603
-    if found.returncode:
+    if programs.carry_out(command, environment=environment, seconds=None).returncode:
         said = read_json(folder / "progress.json") or {}
         detail = said.get("detail") or "; ".join(logtail.tail(folder / "output.log")[-1:])
         return _failed(said.get("code") or "fetch_failed", logtail.redacted(detail, host.secrets))

@@ -110,11 +110,6 @@ def environment_file(given: Mapping[str, str], answered: Mapping[str, str]) -> s
     return "".join(f'{name}="{_quoted(value)}"\n' for name, value in sorted(settings.items()))
 
 
-def write(file: Path, text: str) -> None:
-    """Readable by its owner only, from the first byte."""
-    write_atomically(file, text)
-
-
 def make_sure_of(file: Path, *, replace: bool) -> None:
     """Before the token is used up."""
     if file.exists() and not replace:

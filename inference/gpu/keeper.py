@@ -4,10 +4,10 @@
     python -I keeper.py exec FOLDER            in a systemd unit: becomes FOLDER/launch.json
     python -I keeper.py ended FOLDER           after it (ExecStopPost)
 
-With `fork` it leads a session and process group
-of its own; the engine is its child; whatever the engine leaves behind becomes its child too
-(PR_SET_CHILD_SUBREAPER), so that an orphaned EngineCore stays recognisable even after it has
-overwritten its environment with a process title. It ends with the last of them.
+With `fork` it leads a session and process group of its own; the engine is its child; whatever the
+engine leaves behind becomes its child too (PR_SET_CHILD_SUBREAPER), so that an orphaned EngineCore
+stays recognisable even after it has overwritten its environment with a process title. It ends with
+the last of them.
 
 Files in FOLDER: `keeper.json` is the claim, made once and never removed: who finds it taken must
 not start. `engine.json` names the engine's process, `exit.json` says how it ended (minus the
@@ -21,6 +21,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -73,7 +74,7 @@ def run(folder: str, command: list[str]) -> None:
             log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(log, number)
             os.close(log)
-        os.execvp(command[0], command)  # noqa: S606  # argv comes from a validated specification
+        turn_into(command, os.environ)
     except OSError as error:
         os.write(2, f"Cannot start {command[0]}: {error.strerror}\n".encode())
     os._exit(127)
@@ -92,9 +93,16 @@ def become(folder: str) -> int:
         launch = json.load(file)
     if not claim(folder):
         return 0
-    environment = {**launch["environment"], "VLLM_API_KEY": os.environ["ENGINE_API_KEY"]}
-    os.execvpe(launch["command"][0], launch["command"], environment)  # noqa: S606
+    key = os.environ["ENGINE_API_KEY"]
+    turn_into(launch["command"], {**launch["environment"], "VLLM_API_KEY": key})
     return 127
+
+
+def turn_into(command: list[str], environment: Mapping[str, str]) -> None:
+    """Returns never; raises OSError where the program can't be run."""
+    # The rule wants to see that no shell is bypassed by mistake: none is wanted. The words are
+    # those that the host made of a validated EngineSpec, and become argv as they are.
+    os.execvpe(command[0], command, environment)  # noqa: S606
 
 
 def note_end(folder: str) -> int:

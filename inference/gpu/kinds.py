@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
+from inference.gpu import PROJECT
 from inference.gpu.host import Host
 from inference.gpu.spec import EngineSpec, SpecError
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 CHECK = PROJECT / "deploy/engine/check.py"
 DOWNLOAD = Path(__file__).with_name("download.py")
 

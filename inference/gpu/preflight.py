@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from inference.gpu import background, devices, fetching, kinds, logtail, weights
+from inference.gpu import background, devices, fetching, kinds, logtail, programs, weights
 from inference.gpu.drivers import Driver, choose
 from inference.gpu.engines import Engines
 from inference.gpu.host import Host
@@ -133,14 +133,8 @@ def check_engine(host: Host, spec: EngineSpec) -> list[Verdict]:
     question = json.dumps({"argv": spec.argv(folder), "model_path": folder})
     environment = {**kinds.environment(host, spec), "VLLM_API_KEY": host.engine_key}
     try:
-        found = subprocess.run(  # noqa: S603
-            kinds.check(host),
-            input=question,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=CHECK_SECONDS,
-            check=False,
+        found = programs.answer(
+            kinds.check(host), environment=environment, seconds=CHECK_SECONDS, question=question
         )
         return [_readable(host, row) for row in json.loads(_last_line(found.stdout))]
     except subprocess.TimeoutExpired:

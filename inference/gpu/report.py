@@ -1,6 +1,5 @@
 """What a GPU host tells about itself, after every task."""
 
-import shutil
 import time
 from typing import Any
 
@@ -16,7 +15,7 @@ log = structlog.get_logger(__name__)
 
 def build(host: Host, state: HostState, engines: Engines) -> dict[str, Any]:
     """Moves on what is due, then tells how everything is. Under the host's lock."""
-    records = engines.advance()
+    records, own = engines.advance()
     return {
         "at": time.time(),
         "serial": state.next_serial(),
@@ -24,8 +23,8 @@ def build(host: Host, state: HostState, engines: Engines) -> dict[str, Any]:
         "engine": {"kind": host.kind, "version": kinds.version(host)},
         "driver": host.driver,
         "address": host.address,
-        "gpus": _gpus(host, engines),
-        "disk_free_mib": _free_mib(host),
+        "gpus": _gpus(host, own),
+        "disk_free_mib": weights.free_mib(host.hf_home),
         "engines": {record.instance: _engine(record) for record in records},
         "preflights": {
             request["request"]: preflight.look(folder)
@@ -56,17 +55,9 @@ def _engine(record: Record) -> dict[str, Any]:
     }
 
 
-def _gpus(host: Host, engines: Engines) -> list[dict[str, Any]]:
-    own = {pid for pids in engines.own_pids().values() for pid in pids}
+def _gpus(host: Host, own: set[int]) -> list[dict[str, Any]]:
     try:
         return [gpu.to_json(own) for gpu in devices.read(host)]
     except devices.DevicesUnavailable as error:
         log.warning("gpus_not_read", error=str(error))
         return []
-
-
-def _free_mib(host: Host) -> int:
-    for folder in (host.hf_home, *host.hf_home.parents):
-        if folder.exists():
-            return shutil.disk_usage(folder).free // 2**20
-    return 0

@@ -10,12 +10,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from inference.gpu import PROJECT
 from inference.gpu import flags as engine_flags
 from inference.gpu.flags import REPO, REVISION, FlagValue, is_whole
 
 INSTANCE = re.compile(r"[a-z0-9][a-z0-9-]{0,59}", re.ASCII)
 SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", re.ASCII)
-PROJECT_TEMPLATES = Path(__file__).resolve().parent.parent.parent / "deploy/engine/templates"
+PROJECT_TEMPLATES = PROJECT / "deploy/engine/templates"
 # Tuning only: nothing that changes what is logged, loaded from elsewhere, or bound.
 ENVIRONMENT = frozenset((
     "NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE",
@@ -80,8 +81,8 @@ class EngineSpec:
     def _checks(self) -> tuple[tuple[str, bool], ...]:
         return (
             ("instance", _matches(INSTANCE, self.instance)),
-            ("model", _matches(REPO, self.model) and not _climbs(self.model)),
-            ("revision", _matches(REVISION, self.revision)),
+            ("model", is_repository(self.model)),
+            ("revision", is_commit(self.revision)),
             ("names", _good_names(self.names)),
             ("host", _is_internal(self.host)),
             ("port", _between(self.port, 1024, 65_535)),
@@ -161,8 +162,13 @@ def _matches(pattern: re.Pattern[str], value: object) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-def _climbs(path: str) -> bool:
-    return ".." in path or "--" in path
+def is_repository(name: object) -> bool:
+    """Neither `..` nor `--`, which stands for the slash in the cache's names of folders."""
+    return isinstance(name, str) and bool(REPO.fullmatch(name)) and not re.search(r"\.\.|--", name)
+
+
+def is_commit(name: object) -> bool:
+    return _matches(REVISION, name)
 
 
 def _between(value: object, low: int, high: int) -> bool:

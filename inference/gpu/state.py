@@ -30,7 +30,7 @@ State = Literal["running", "stopping", "exited"]
 class Record:
     """One engine: running → stopping → exited, and never back.
 
-    `asked_at`, `since`, `stop_at`, `exited_at` are seconds since the epoch.
+    `asked_at`, `since`, `started_at`, `stop_at` are seconds since the epoch.
     """
 
     instance: str

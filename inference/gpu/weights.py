@@ -7,6 +7,7 @@ https://huggingface.co/docs/huggingface_hub/guides/manage-cache
 
 import json
 import re
+import shutil
 import struct
 import time
 from collections.abc import Iterator
@@ -14,11 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from inference.gpu.flags import REVISION
+
 INCOMPLETE = ".incomplete"
 # A fetch that lives writes all the time; somebody else's may be at work in the same cache.
 REMNANT_SECONDS = 600
 _REPO_FOLDER = re.compile(r"models--([A-Za-z0-9_.-]+?)--([A-Za-z0-9_.-]+)", re.ASCII)
-_REVISION = re.compile(r"[0-9a-f]{40}", re.ASCII)
 _HEADER_BYTES = 100 * 1024 * 1024
 _KINDS = ("*.safetensors", "*.bin", "*.gguf", "*.pt", "*.pth")
 
@@ -72,6 +74,12 @@ def bytes_here(hf_home: Path, repo: str, *, since: float) -> int:
     return total
 
 
+def free_mib(folder: Path) -> int:
+    """On the disk where `folder` is or will be."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return shutil.disk_usage(there).free // 2**20
+
+
 def drop_remnants(hf_home: Path, repo: str) -> None:
     """Of fetches that were killed: huggingface_hub 2 neither continues nor removes them."""
     for file in _blobs(hf_home, repo):
@@ -88,7 +96,7 @@ def _blobs(hf_home: Path, repo: str) -> list[Path]:
 def _snapshots(hf_home: Path) -> Iterator[tuple[str, Path]]:
     for folder in (hf_home / "hub").glob("models--*/snapshots/*"):
         name = _REPO_FOLDER.fullmatch(folder.parent.parent.name)
-        if name and _REVISION.fullmatch(folder.name):
+        if name and REVISION.fullmatch(folder.name):
             yield f"{name[1]}/{name[2]}", folder
 
 

@@ -65,7 +65,7 @@ def choose(host: Host) -> Driver:
 
     state = HostState(host.state)
     if host.driver == "systemd":
-        return SystemdDriver(host, state)
+        return SystemdDriver(state)
     if host.driver == "compose":
         return ComposeDriver(host, state)
     return ProcessDriver(state)

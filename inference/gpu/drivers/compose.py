@@ -10,6 +10,7 @@ import subprocess
 import time
 from typing import Any
 
+from inference.gpu import programs
 from inference.gpu.drivers import NOTHING, DriverError, Launch, Seen
 from inference.gpu.host import Host
 from inference.gpu.processes import MARKER
@@ -27,18 +28,14 @@ OF_THE_HOST = frozenset((
 
 
 class ComposeDriver:
-    def __init__(self, host: Host, state: HostState, *, docker: str = "docker") -> None:
+    def __init__(self, host: Host, state: HostState) -> None:
         self._host = host
         self._state = state
-        self._docker = docker
 
     def start(self, record: Record, launch: Launch) -> None:
         file = self._state.engine(record.instance) / "compose.json"
         content = compose_file(
-            host=self._host,
-            record=record,
-            launch=launch,
-            marker=self._state.marker(record.instance),
+            host=self._host, record=record, launch=launch, marker=self._marker(record)
         )
         write_atomically(file, json.dumps(content, indent=2))
         self._call(
@@ -96,14 +93,8 @@ class ComposeDriver:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT")
                 if name in os.environ}  # fmt: skip
         try:
-            return subprocess.run(  # noqa: S603
-                [self._docker, *words],
-                env={**kept, **(secrets or {})},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=25,
-                check=False,
+            return programs.answer(
+                ["docker", *words], environment={**kept, **(secrets or {})}, seconds=25
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise DriverError(f"docker {words[0]}: {type(error).__name__}") from None

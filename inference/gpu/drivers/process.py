@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
-from inference.gpu import keeper, processes
+from inference.gpu import keeper, processes, programs
 from inference.gpu.drivers import NOTHING, DriverError, Launch, Seen
 from inference.gpu.processes import MARKER, Identity
 from inference.gpu.state import HostState, Record, read_identity, read_json, take_claim
@@ -26,16 +26,13 @@ class ProcessDriver:
         environment = {**launch.environment, **launch.secrets, **marker}
         command = [sys.executable, "-I", str(KEEPER), "fork", str(folder), *launch.command]
         try:
-            subprocess.run(  # noqa: S603  # argv comes from a validated specification
+            programs.carry_out(
                 command,
-                env=environment,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=10,
-                check=True,
-            )
+                environment=environment,
+                seconds=10,
+                folder=folder,
+                output=subprocess.DEVNULL,
+            ).check_returncode()
         except (OSError, subprocess.SubprocessError) as error:
             raise DriverError(
                 f"The engine's keeper did not start: {type(error).__name__}"

@@ -7,13 +7,13 @@ which systemd reads.
 """
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from inference.gpu import processes
+from inference.gpu import PROJECT, processes, programs
 from inference.gpu.drivers import DriverError, Launch, Seen
-from inference.gpu.host import Host
 from inference.gpu.state import HostState, Record, read_json, take_claim, write_atomically
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -21,9 +21,8 @@ SHOWN = ("ActiveState", "MainPID", "ControlGroup", "ExecMainCode", "ExecMainStat
 
 
 class SystemdDriver:
-    def __init__(self, host: Host, state: HostState, *, systemctl: str = "systemctl") -> None:
+    def __init__(self, state: HostState) -> None:
         self._state = state
-        self._systemctl = systemctl
 
     def start(self, record: Record, launch: Launch) -> None:
         folder = self._state.engine(record.instance)
@@ -69,12 +68,10 @@ class SystemdDriver:
 
     def _call(self, *words: str, check: bool = True) -> str:
         try:
-            found = subprocess.run(  # noqa: S603
-                [self._systemctl, "--no-ask-password", "--no-pager", *words],
-                capture_output=True,
-                text=True,
-                timeout=15,
-                check=False,
+            found = programs.answer(
+                ["systemctl", "--no-ask-password", "--no-pager", *words],
+                environment=os.environ,
+                seconds=15,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise DriverError(f"systemctl {words[0]}: {type(error).__name__}") from None
@@ -89,9 +86,8 @@ def unit_name(record: Record) -> str:
 
 def units(values: dict[str, str]) -> dict[str, str]:
     """File name → text, from the templates in deploy/engine/systemd with `@@NAME@@` filled in."""
-    folder = Path(__file__).resolve().parents[3] / "deploy/engine/systemd"
     found = {}
-    for template in sorted(folder.glob("*.in")):
+    for template in sorted((PROJECT / "deploy/engine/systemd").glob("*.in")):
         text = template.read_text()
         for name, value in values.items():
             if any(character in value for character in "\n\"'\\% "):

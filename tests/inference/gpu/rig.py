@@ -14,7 +14,7 @@ from inference.gpu.drivers import Driver, choose
 from inference.gpu.engines import Engines
 from inference.gpu.host import Host
 from inference.gpu.spec import EngineSpec
-from inference.gpu.state import HostState
+from inference.gpu.state import HostState, read_identity
 from inference.simulator import hub
 from inference.simulator.weights import _CONFIG, _files
 from tests.inference.gpu.ports import free_port
@@ -108,8 +108,6 @@ class Rig:
         return found
 
     def pid(self, instance: str) -> int:
-        from inference.gpu.state import read_identity
-
         identity = read_identity(self.state.engine(instance) / "engine.json")
         assert identity
         return identity[0]

