@@ -88,38 +88,29 @@ class Engine:
             return False
 
     def version(self) -> str:
-        return str(self._get("/version").get("version", ""))
+        return str(_object(self._got("/version").content).get("version", ""))
 
     def models(self) -> tuple[ServedModel, ...]:
         """All served names; the first is the one that answers and metric labels carry."""
         try:
             return tuple(
                 ServedModel(name=str(card["id"]), context=card.get("max_model_len"))
-                for card in self._get("/v1/models")["data"]
+                for card in _object(self._got("/v1/models").content)["data"]
             )
         except (KeyError, TypeError, AttributeError):
             raise EngineUnavailable("unreadable") from None
 
     def metrics(self) -> EngineMetrics:
         """https://docs.vllm.ai/en/latest/usage/metrics.html"""
-        with _as_engine_errors(None):
-            response = self._http.get("/metrics")
-        _check(response)
         try:
-            return read_metrics(response.text)
+            return read_metrics(self._got("/metrics").text)
         except (ValueError, KeyError):
             raise EngineUnavailable("unreadable") from None
 
     def ask(self, path: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """One whole answer within `seconds`, connecting included."""
         with self._sent(path, body, seconds) as response:
-            try:
-                found = json.loads(response.read())
-            except ValueError:
-                raise EngineUnavailable("unreadable") from None
-        if not isinstance(found, dict):
-            raise EngineUnavailable("unreadable")
-        return found
+            return _object(response.read())
 
     def stream(self, path: str, body: Mapping[str, Any], *, seconds: float) -> Iterator[Event]:
         """Events as they come, until the stream ends or `seconds` are over (then `timeout`).
@@ -135,17 +126,11 @@ class Engine:
                     raise EngineUnavailable("unreadable")
                 yield Event(name=name, data=_payload(data), after=time.monotonic() - began)
 
-    def _get(self, path: str) -> dict[str, Any]:
+    def _got(self, path: str) -> httpx.Response:
         with _as_engine_errors(None):
             response = self._http.get(path)
         _check(response)
-        try:
-            found = response.json()
-        except ValueError:
-            raise EngineUnavailable("unreadable") from None
-        if not isinstance(found, dict):
-            raise EngineUnavailable("unreadable")
-        return found
+        return response
 
     @contextmanager
     def _sent(self, path: str, body: Mapping[str, Any], seconds: float) -> Iterator[httpx.Response]:
@@ -249,10 +234,12 @@ def _events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def _payload(data: str) -> dict[str, Any] | None:
-    if data == _DONE:
-        return None
+    return None if data == _DONE else _object(data)
+
+
+def _object(text: str | bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        found = json.loads(text)
     except ValueError:
         raise EngineUnavailable("unreadable") from None
     if not isinstance(found, dict):
