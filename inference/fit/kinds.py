@@ -1,8 +1,27 @@
-"""Which kind of attention each layer of a model has, from its configuration."""
+"""What a configuration says outright, whatever its family calls it; first of all, which kind of
+attention each layer has."""
 
 from typing import Any
 
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+EXPERTS_PER_TOKEN = ("num_experts_per_tok", "experts_per_token")
+"""Two numbers, each under the name that the family of models has for it."""
 ENCODERS = ("bert", "xlm-roberta", "roberta", "nomic_bert", "modernbert")
+
+
+def text_part(config: dict[str, Any]) -> dict[str, Any]:
+    """Of a multimodal model; a text model's configuration is all text."""
+    found: dict[str, Any] = config.get("text_config") or config
+    return found
+
+
+def first_of(text: dict[str, Any], names: tuple[str, ...]) -> int:
+    """0 where it has none of them."""
+    return next((int(text[name]) for name in names if text.get(name)), 0)
+
+
+def head_dim(text: dict[str, Any]) -> int:
+    return int(text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"])
 
 
 def layer_kinds(text: dict[str, Any]) -> list[str]:

@@ -8,13 +8,14 @@ from django.db.models import prefetch_related_objects
 from django.utils import translation
 
 from inference.fit import estimate, figures_from_config
+from inference.fit.kinds import EXPERTS, EXPERTS_PER_TOKEN, first_of, text_part
 from inference.fit.weights import count_bytes
 from inference.models import Goal, Replica, Slot
 
 MIB = 2**20
 CONTEXTS = (32_768, 131_072)
-_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
-_PER_TOKEN = ("num_experts_per_tok", "experts_per_token")
+# What a configuration raises that is not as any known one.
+_NOT_READ = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ def _place(name: str, replicas: list[Replica], asked: _Asked) -> Prospect:
             length: estimate(figures, gpus_mib=sizes, context=length, kv_dtype=asked.kv_dtype)
             for length in asked.contexts
         }
-    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+    except _NOT_READ:
         return unknown
     shortest = found[min(asked.contexts)]
     return replace(
@@ -107,15 +108,14 @@ def active_bytes(config: dict[str, Any], weights_bytes: int | None = None) -> in
     try:
         total = count_bytes(config)
         share = count_bytes(_one_token(config)) / total
-    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+    except _NOT_READ:
         return None
     return int((weights_bytes or total) * share)
 
 
 def _one_token(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration with as many experts as one token uses."""
-    text = dict(config.get("text_config") or config)
-    used = next((text[name] for name in _PER_TOKEN if text.get(name)), None)
-    if used:
-        text.update({name: used for name in _EXPERTS if text.get(name)})
+    text = dict(text_part(config))
+    if used := first_of(text, EXPERTS_PER_TOKEN):
+        text.update({name: used for name in EXPERTS if text.get(name)})
     return {**config, "text_config": text} if config.get("text_config") else text

@@ -1,10 +1,9 @@
-"""Figures from a Hugging Face `config.json`. A multimodal model has the text part in
-`text_config`."""
+"""Figures from a Hugging Face `config.json`."""
 
 from typing import Any
 
 from inference.fit.figures import Attention, ModelFigures, State
-from inference.fit.kinds import layer_kinds
+from inference.fit.kinds import EXPERTS_PER_TOKEN, first_of, head_dim, layer_kinds, text_part
 from inference.fit.weights import count_bytes
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -14,7 +13,7 @@ _NOT_UNDERSTOOD = ("index_head_dim", "compress_ratios", "num_kv_shared_layers", 
 
 def figures_from_config(config: dict[str, Any], weights_bytes: int | None = None) -> ModelFigures:
     """`weights_bytes`: size of the weight files, which beats any count made from the config."""
-    text = config.get("text_config") or config
+    text = text_part(config)
     kinds = layer_kinds(text)
     return ModelFigures(
         architecture=str((config.get("architectures") or [text.get("model_type", "")])[0]),
@@ -29,10 +28,6 @@ def figures_from_config(config: dict[str, Any], weights_bytes: int | None = None
         element=_BYTES.get(str(text.get("dtype") or text.get("torch_dtype") or "bfloat16"), 2),
         unknown=tuple(key for key in _NOT_UNDERSTOOD if text.get(key)),
     )
-
-
-def head_dim(text: dict[str, Any]) -> int:
-    return int(text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"])
 
 
 def _attention(text: dict[str, Any], kinds: list[str]) -> tuple[Attention, ...]:
@@ -93,7 +88,7 @@ def _recurrent_bytes(text: dict[str, Any], precise: str) -> int:
 
 
 def _active(text: dict[str, Any]) -> int:
-    experts = text.get("num_experts_per_tok") or text.get("experts_per_token")
+    experts = first_of(text, EXPERTS_PER_TOKEN)
     if not experts:
         return int(text["intermediate_size"])
     each = text.get("moe_intermediate_size") or text["intermediate_size"]

@@ -9,13 +9,13 @@ https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-fina
 
 from typing import Any
 
-from inference.fit.kinds import ENCODERS, layer_kinds
+from inference.fit.kinds import ENCODERS, EXPERTS, first_of, head_dim, layer_kinds, text_part
 
 _BITS = {"fp8": 8.0, "fbgemm_fp8": 8.0, "mxfp4": 4.25}
 
 
 def count_bytes(config: dict[str, Any]) -> int:
-    text = config.get("text_config") or config
+    text = text_part(config)
     experts = _experts(text)
     attention, feed_forward = _layers(text)
     embeddings = text["vocab_size"] * text["hidden_size"] * (1 if _tied(config, text) else 2)
@@ -49,20 +49,15 @@ def _tied(config: dict[str, Any], text: dict[str, Any]) -> bool:
 
 
 def _sparse_layers(text: dict[str, Any]) -> int:
-    if not _expert_count(text):
+    if not first_of(text, EXPERTS):
         return 0
     dense = text.get("first_k_dense_replace") or len(text.get("mlp_only_layers") or ())
     return int(text["num_hidden_layers"] - dense)
 
 
-def _expert_count(text: dict[str, Any]) -> int:
-    names = ("num_experts", "num_local_experts", "n_routed_experts")
-    return next((int(text[name]) for name in names if text.get(name)), 0)
-
-
 def _experts(text: dict[str, Any]) -> int:
     each = text.get("moe_intermediate_size") or text.get("intermediate_size") or 0
-    return _sparse_layers(text) * _expert_count(text) * 3 * int(text["hidden_size"] * each)
+    return _sparse_layers(text) * first_of(text, EXPERTS) * 3 * int(text["hidden_size"] * each)
 
 
 def _layers(text: dict[str, Any]) -> tuple[int, int]:
@@ -73,9 +68,8 @@ def _layers(text: dict[str, Any]) -> tuple[int, int]:
     shared = (text.get("shared_expert_intermediate_size") or 0) + (
         text.get("n_shared_experts") or text.get("num_shared_experts") or 0
     ) * (text.get("moe_intermediate_size") or 0)
-    router = _expert_count(text)
-    attention = _attention(text)
-    return attention, dense + sparse * hidden * (3 * shared + router)
+    router = first_of(text, EXPERTS)
+    return _attention(text), dense + sparse * hidden * (3 * shared + router)
 
 
 def _attention(text: dict[str, Any]) -> int:
@@ -95,7 +89,7 @@ def _one_attention(text: dict[str, Any]) -> int:
         return int(
             queries + hidden * (rank + rope) + rank * (heads * nope + value) + value * hidden
         )
-    size = text.get("head_dim") or hidden // heads
+    size = head_dim(text)
     query = heads * size
     keys = (text.get("num_key_value_heads") or heads) * size
     gate = query if text.get("attn_output_gate") else 0
