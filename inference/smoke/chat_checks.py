@@ -17,7 +17,7 @@ thoughts before it."""
 LONG_PROMPT = 24_000
 """Tokens, at most, of the long-context check: a GPU reads them in a few of the 10 seconds."""
 _NEEDLE = "amber-4172"
-_HELLO = "Say hello in one short sentence."
+HELLO = "Say hello in one short sentence."
 _PUZZLE = "Think for a moment, then answer in one sentence: why is 7 a prime number?"
 TOOL = {
     "type": "function",
@@ -46,11 +46,11 @@ def _sound(run: Run, answer: Answer) -> None:
 
 
 def plain(run: Run) -> None:
-    _sound(run, run.chat(_HELLO, max_tokens=SHORT, **quiet(run)))
+    _sound(run, run.chat(HELLO, max_tokens=SHORT, **quiet(run)))
 
 
 def stream(run: Run) -> None:
-    _sound(run, run.chat(_HELLO, stream=True, max_tokens=SHORT, **quiet(run)))
+    _sound(run, run.chat(HELLO, stream=True, max_tokens=SHORT, **quiet(run)))
 
 
 def _thoughts(run: Run, *, streamed: bool) -> None:

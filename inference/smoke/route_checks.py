@@ -7,10 +7,8 @@ from typing import Any
 from inference.engine import Event
 from inference.smoke import expecting
 from inference.smoke.asking import Failed, Run
-from inference.smoke.chat_checks import LONG, SHORT
+from inference.smoke.chat_checks import HELLO, LONG, SHORT
 from inference.smoke.events import read_message
-
-_HELLO = "Say hello in one short sentence."
 
 
 def health(run: Run) -> None:
@@ -28,16 +26,20 @@ def names(run: Run) -> None:
         if "embedding" in run.target.capabilities:
             answer = run.post("/v1/embeddings", {"model": name, "input": "hello"})
         else:
-            messages = [{"role": "user", "content": _HELLO}]
+            messages = [{"role": "user", "content": HELLO}]
             body = {"model": name, "messages": messages, "max_tokens": 1}
             answer = run.post("/v1/chat/completions", body)
         expecting.model(str(answer.get("model", "")), run.target.all_names)
 
 
+def _room(run: Run) -> int:
+    """Tokens: a model that thinks does so here, where nothing common to all can forbid it."""
+    return LONG if "reasoning" in run.target.capabilities else SHORT
+
+
 def messages(run: Run) -> None:
-    thinks = "reasoning" in run.target.capabilities
-    asked = [{"role": "user", "content": _HELLO}]
-    body = {"messages": asked, "max_tokens": LONG if thinks else SHORT, "temperature": 0}
+    asked = [{"role": "user", "content": HELLO}]
+    body = {"messages": asked, "max_tokens": _room(run), "temperature": 0}
     message = read_message(run.events("/v1/messages", body))
     expecting.no_thoughts_in(message.text("text"))
     if not message.text("text").strip() and not (
@@ -50,8 +52,7 @@ def messages(run: Run) -> None:
 
 
 def _responses_body(run: Run) -> dict[str, Any]:
-    thinks = "reasoning" in run.target.capabilities
-    return {"input": _HELLO, "max_output_tokens": LONG if thinks else SHORT, "temperature": 0}
+    return {"input": HELLO, "max_output_tokens": _room(run), "temperature": 0}
 
 
 def responses(run: Run) -> None:
