@@ -44,9 +44,11 @@ def take(settings: Settings) -> int | None:
 
 def shortage(settings: Settings) -> str | None:
     """vLLM's complaint where a GPU has less free than this engine takes."""
-    for gpu in settings.gpus if settings.gpu_folder and settings.gpu_total_mib else ():
-        total = settings.gpu_total_mib or 0
-        free = total - used_mib(settings.gpu_folder or Path(), gpu)
+    folder, total = settings.gpu_folder, settings.gpu_total_mib
+    if folder is None or total is None:
+        return None
+    for gpu in settings.gpus:
+        free = total - used_mib(folder, gpu)
         if free < settings.memory_mib:
             return (
                 f"ValueError: Free memory on device cuda:{gpu} ({free / 1024:.2f}/"

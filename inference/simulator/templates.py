@@ -11,9 +11,8 @@ _PAIRS = (("{{", "}}"), ("{%", "%}"), ("{#", "#}"))
 
 
 def missing_file(options: Options) -> str | None:
-    """vLLM takes a word without braces or line breaks for a path."""
     given = options.chat_template
-    if not given or any(sign in given for sign in "{}\n") or Path(given).is_file():
+    if not given or not _is_path(given) or Path(given).is_file():
         return None
     return (
         f"vllm.exceptions.VLLMValidationError: The supplied chat template string ({given}) "
@@ -37,5 +36,11 @@ def broken(options: Options, settings: Settings, model: Model) -> str | None:
 
 def _text(options: Options) -> str | None:
     given = options.chat_template
-    file = Path(given) if given and "\n" not in given and "{" not in given else None
-    return file.read_text() if file and file.is_file() else given
+    if given and _is_path(given) and Path(given).is_file():
+        return Path(given).read_text()
+    return given
+
+
+def _is_path(given: str) -> bool:
+    """vLLM takes a word without braces or line breaks for one."""
+    return not any(sign in given for sign in "{}\n")
