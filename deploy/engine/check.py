@@ -150,7 +150,9 @@ def _guarded(name: str, check, arguments) -> list[Verdict]:
     """One verdict; the exception's own words say which check it fails, where they are known."""
     try:
         check(arguments)
-    except Exception as error:  # noqa: BLE001  # whatever ends it here would end a start
+    # vLLM, transformers and Jinja raise anything: pydantic's errors, KeyError, TypeError, OSError,
+    # RuntimeError, each library's own. Whatever it is would end a start, so it is the verdict.
+    except Exception as error:  # noqa: BLE001
         text = f"{type(error).__name__}: {_sentence(error)}"
         for words, check_name, code in CODES:
             if words in text:

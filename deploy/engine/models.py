@@ -22,10 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
-
-from inference.simulator import hub  # noqa: E402
-
 RECIPE = 1
 """Raise it when what is made changes: the commits change with it."""
 CHAT_TEMPLATE = """\
@@ -157,6 +153,10 @@ def main() -> int:
 
 
 def ensure(model: Model, cache: Path) -> Path:
+    """vLLM's environment does not hold this project: of it, this needs one file."""
+    sys.path.insert(0, str(ROOT))
+    from inference.simulator import hub
+
     folder = hub.snapshot_folder(cache, model.repo, model.revision)
     if not hub.is_whole(folder):
         print(f"engine: making {model.repo} …", flush=True)
