@@ -5,13 +5,13 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from html import escape
 from itertools import pairwise
 from typing import Any
 
 import nh3
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 from django.utils.translation import gettext
@@ -52,26 +52,18 @@ def _markdown(*, ours: bool) -> MarkdownIt:
 
 
 @cache
-def page(page: Page) -> str:
+def page(page: Page) -> SafeString:
     """With its places still open: see `fill`. The files don't change while the product runs."""
-    markdown = _markdown(ours=True)
-    tokens = markdown.parse(page.body)
+    tokens = _markdown(ours=True).parse(page.body)
     for token, following in pairwise(tokens):
         if token.type == "heading_open":
             token.attrSet("id", slugify(PLACE.sub("", following.content)))
-        if token.type == "fence":
-            token.content = code(page.name, token.info) or token.content
     for token in tokens:
         if token.type == "fence":
-            token.meta = {"named": _file_of(token.info) or page.title}
-    html = markdown.renderer.render(tokens, markdown.options, {})
-    return _clean(html, rel=None)
-
-
-def code(name: str, info: str) -> str | None:
-    """```` ```json opencode.json ````: the second word is a file of this page's own."""
-    file = _file_of(info)
-    return read_code(name, file) if file else None
+            file = _file_of(token.info)
+            token.content = read_code(page.name, file) if file else token.content
+            token.meta = {"named": file or page.title}
+    return _clean_html(tokens, ours=True)
 
 
 def read_code(name: str, file: str) -> str:
@@ -82,19 +74,24 @@ def read_code(name: str, file: str) -> str:
 
 
 def _file_of(info: str) -> str:
+    """```` ```json opencode.json ````: the second word is a file of this page's own."""
     _language, _space, file = info.strip().partition(" ")
     return file.strip()
 
 
-def fill(html: str, values: Mapping[str, str]) -> SafeString:
-    """Puts values into the places of a rendered page. The key's place is one that the reader's
-    own browser can fill."""
+def fill(html: SafeString, values: Mapping[str, str]) -> SafeString:
+    """Puts values, as text, into the places of a rendered page. The key's place is one that the
+    reader's own browser can fill."""
+    key = format_html("<span data-key>{}</span>", values["key"])
+    return format_html(_with_fields(html), **{**values, "key": key})
 
-    def put(place: re.Match[str]) -> str:
-        value = escape(values[place[1]])
-        return f"<span data-key>{value}</span>" if place[1] == "key" else value
 
-    return mark_safe(PLACE.sub(put, html))  # noqa: S308  # nh3 has cleaned it, values are escaped
+def _with_fields(html: SafeString) -> str:
+    """As `str.format` has them: `{name}` for each place, any other brace doubled."""
+    parts = PLACE.split(html)  # what stands between places, and their names, by turns
+    parts[::2] = [part.replace("{", "{{").replace("}", "}}") for part in parts[::2]]
+    parts[1::2] = [f"{{{name}}}" for name in parts[1::2]]
+    return "".join(parts)
 
 
 def fill_line(text: str, values: Mapping[str, str]) -> SafeString:
@@ -108,22 +105,29 @@ def fill_text(text: str, values: Mapping[str, str]) -> str:
 
 def text(source: str) -> SafeString:
     """What a member wrote. Headings start below the page's; links are no recommendation."""
-    markdown = _markdown(ours=False)
-    tokens = markdown.parse(source)
+    tokens = _markdown(ours=False).parse(source)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, CALM + int(token.tag[1]) - 1)}"
-    html = markdown.renderer.render(tokens, markdown.options, {})
-    return mark_safe(_clean(html, rel="nofollow noopener"))  # noqa: S308  # cleaned
+    return _clean_html(tokens, ours=False)
 
 
-def _clean(html: str, *, rel: str | None) -> str:
-    return nh3.clean(html, tags=TAGS, attributes=ATTRIBUTES, url_schemes=OUR_SCHEMES, link_rel=rel)
+def _clean_html(tokens: Sequence[Token], *, ours: bool) -> SafeString:
+    """Nothing but TAGS and ATTRIBUTES, whatever the tokens say."""
+    markdown = _markdown(ours=ours)
+    html = nh3.clean(
+        markdown.renderer.render(tokens, markdown.options, {}),
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        url_schemes=OUR_SCHEMES,
+        link_rel=None if ours else "nofollow noopener",
+    )
+    return mark_safe(html)  # noqa: S308  # nh3 has cleaned it, and escaping would undo that
 
 
 def _fence(self: Any, tokens: list[Token], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
-    named = escape(str(token.meta.get("named", "")) or gettext("Code"), quote=True)
+    named = escape(str(token.meta.get("named", "")) or gettext("Code"))
     return (
         '<div class="code" data-copy="">'
         f'<pre tabindex="0" role="region" aria-label="{named}"><code>{escape(token.content)}'
@@ -132,7 +136,7 @@ def _fence(self: Any, tokens: list[Token], index: int, options: Any, env: Any) -
 
 
 def _table_open(self: Any, tokens: list[Token], index: int, options: Any, env: Any) -> str:
-    label = escape(gettext("Table"), quote=True)
+    label = escape(gettext("Table"))
     return f'<div class="table-wrap" role="region" aria-label="{label}" tabindex="0"><table>\n'
 
 

@@ -18,7 +18,7 @@ Both languages have the same pages with the same front matter but for the words 
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from django.conf import settings
@@ -83,8 +83,11 @@ class Page:
 
     def says(self, text: str) -> bool:
         """Every word of the search is somewhere in the page; accents and case don't matter."""
-        haystack = _plain(" ".join((self.title, self.summary, *self.words, self.body)))
-        return all(word in haystack for word in _plain(text).split())
+        return all(word in self._searched for word in _plain(text).split())
+
+    @cached_property
+    def _searched(self) -> str:
+        return _plain(" ".join((self.title, self.summary, *self.words, self.body)))
 
 
 def language() -> str:

@@ -72,3 +72,13 @@ def test_places_of_our_pages_are_not_filled_in_theirs() -> None:
 
 def test_deep_nesting_ends() -> None:
     assert len(markup.text(">" * 5000 + "x")) < 20_000
+
+
+def test_values_are_put_in_as_text() -> None:
+    """Other braces, of the page and of the values, are just braces."""
+    line = markup.fill_line('{"m": "{{ model }}", {}}', {"model": "<{0}&'>", "key": "k"})
+    assert line == "{&quot;m&quot;: &quot;&lt;{0}&amp;&#x27;&gt;&quot;, {}}"
+
+
+def test_the_place_of_the_key_is_marked() -> None:
+    assert markup.fill_line("{{ key }}", {"key": "<k>"}) == "<span data-key>&lt;k&gt;</span>"
