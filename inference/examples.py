@@ -8,8 +8,6 @@ from django.utils.translation import gettext as _
 from inference.names.shown import Shown, shown
 
 PLACEHOLDER = "YOUR_KEY"
-LONGEST_ANSWER = 8192
-"""What Claude Code is told to ask for at most; its own default leaves little of the context."""
 
 
 class Example(NamedTuple):
@@ -26,7 +24,7 @@ def filled(key: str, model: Shown | None = None) -> list[Example]:
         "KEY": key,
         "URL": settings.API_URL,
         "MODEL": model.name,
-        "OUTPUT": str(min(LONGEST_ANSWER, model.output or LONGEST_ANSWER)),
+        "OUTPUT": str(model.short_output),
         "LIMIT": _limit(model),
     }
     return [

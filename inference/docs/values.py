@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from inference.examples import LONGEST_ANSWER, PLACEHOLDER
+from inference.examples import PLACEHOLDER
 from inference.limits import Limits, outgoing_share
 from inference.models import CatalogModel, Kind, Slot
+from inference.names.shown import of_slot, usual
 
 UNKNOWN = "UNKNOWN"
 """In place of a figure of a model while the slot has none; pages say so beside it."""
@@ -35,17 +36,13 @@ class Reading:
 def reading() -> Reading:
     """One query. The slot that new members start with, and the first one for embeddings."""
     slots = list(Slot.objects.select_related("model").order_by("number"))
-    chats = {slot.name: slot for slot in slots if slot.kind == Kind.CHAT}
     embedding = next((slot for slot in slots if slot.kind == Kind.EMBEDDING), None)
-    chat = chats.get(settings.PUBLIC_MODEL) or next(iter(chats.values()), None)
-    return Reading(chat=chat, embedding=embedding)
+    return Reading(chat=usual(slots), embedding=embedding)
 
 
 def values(now: Reading) -> dict[str, str]:
     """Every name that pages may use between double braces. All are text."""
-    model = now.model
-    context = model.context_length if model else 0
-    output = min(context, model.max_output) if model else 0
+    model, shown = now.model, of_slot(now.chat)
     limits = Limits(settings.MEMBER_RPM, settings.MEMBER_PARALLEL)
     old = outgoing_share(limits)
     return {
@@ -53,12 +50,12 @@ def values(now: Reading) -> dict[str, str]:
         "api_url": settings.API_URL,
         "base_url": f"{settings.API_URL}/v1",
         "key": PLACEHOLDER,
-        "model": now.chat.name if now.chat else settings.PUBLIC_MODEL,
+        "model": shown.name,
         "model_name": model.name if model else UNKNOWN,
         "model_title": model.title if model else UNKNOWN,
-        "context": str(context or UNKNOWN),
-        "output": str(output or UNKNOWN),
-        "short_output": str(min(LONGEST_ANSWER, output or LONGEST_ANSWER)),
+        "context": str(shown.context or UNKNOWN),
+        "output": str(shown.output or UNKNOWN),
+        "short_output": str(shown.short_output),
         **_claims(model),
         "embedding_model": now.embedding.name if now.embedding else UNKNOWN,
         "rpm": str(limits.rpm),
