@@ -16,7 +16,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from django_htmx.http import HttpResponseClientRefresh
 from nacl.public import PrivateKey
 
 from inference import examples, keys, reveal
@@ -24,7 +23,7 @@ from inference.errors import words
 from inference.key_page import KeyPage
 from inference.models import Key
 from inference.names.shown import shown
-from nan.access import member_required
+from nan.access import HtmxRequest, has_member_access, loads_anew_without, member_required
 
 COOKIE = "key_reveal"
 
@@ -49,18 +48,14 @@ def key_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @never_cache
-def key_status(request: HttpRequest) -> HttpResponse:
-    """The part of the page that moves; asks again by itself while something is under way."""
-    user = request.user
-    if request.htmx and not (user.is_authenticated and user.is_member):  # type: ignore[attr-defined]
-        return HttpResponseClientRefresh()  # signed out meanwhile: the whole page says so
-    return _status(request)
-
-
+@loads_anew_without(has_member_access)
 @member_required
-def _status(request: HttpRequest) -> HttpResponse:
-    """While nothing has changed there is nothing to swap: focus stays, no screen reader speaks."""
-    if not request.htmx:  # type: ignore[attr-defined]
+def key_status(request: HtmxRequest) -> HttpResponse:
+    """The part of the page that moves; asks again by itself while something is under way.
+
+    While nothing has changed there is nothing to swap: focus stays, no screen reader speaks.
+    """
+    if not request.htmx:
         return redirect("key")
     page = KeyPage.of(request.user)
     if request.GET.get("shown") == page.fingerprint:

@@ -70,8 +70,11 @@ class Span:
         for number in range((self.last - self.first).days + 1):
             yield self.first + timedelta(days=number)
 
+    def within(self, rows: "QuerySet[Usage]") -> "QuerySet[Usage]":
+        return rows.filter(day__gte=self.first, day__lte=self.last)
+
     def rows(self) -> "QuerySet[Usage]":
-        return Usage.objects.filter(day__gte=self.first, day__lte=self.last)
+        return self.within(Usage.objects.all())
 
 
 @dataclass(frozen=True)

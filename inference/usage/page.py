@@ -47,12 +47,11 @@ class UsagePage:
     def of(cls, owner_ref: Any, length: int) -> "UsagePage":
         """Three queries, however many days, models and keys."""
         span = Span.of(length)
-        rows = of_holder(owner_ref).filter(day__gte=span.first, day__lte=span.last)
-        found = lines(rows)
+        found = lines(span.within(of_holder(owner_ref)))
         return cls(
             length=length,
             days=Days.of(span, grouped(found, lambda line: line.day)),
-            models=_most_first(grouped(found, lambda line: line.model)),
+            models=most_first(grouped(found, lambda line: line.model)),
             keys=_keys(found),
             read_at=read_at(),
         )
@@ -76,7 +75,7 @@ def looks(owner_ref: Any) -> list[UsageLook]:
     return list(UsageLook.objects.filter(holder_id=owner_ref)[:LOOKS])
 
 
-def _most_first(groups: dict[str, Figures]) -> list[tuple[str, Figures]]:
+def most_first(groups: dict[str, Figures]) -> list[tuple[str, Figures]]:
     return sorted(groups.items(), key=lambda item: (-item[1].tokens, -item[1].requests, item[0]))
 
 

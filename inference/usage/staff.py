@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from inference.models import KeyHolder, UsageLook
 from inference.usage import figures
 from inference.usage.figures import Figures, Span
-from inference.usage.page import SPANS, Days, UsagePage, length, read_at
+from inference.usage.page import SPANS, Days, UsagePage, length, most_first, read_at
 from nan.access import staff_required
 from nan.unreadable import number
 
@@ -60,8 +60,8 @@ def _by_day(span: Span) -> dict[Any, Figures]:
 
 
 def _by_model(span: Span) -> list[tuple[str, Figures]]:
-    found = [(row["model"], figures.read(row)) for row in figures.summed(span.rows(), "model")]
-    return sorted(found, key=lambda item: -item[1].tokens)
+    rows = figures.summed(span.rows(), "model")
+    return most_first({row["model"]: figures.read(row) for row in rows})
 
 
 def _holders(span: Span, page: int) -> list[tuple[UUID, Figures]]:

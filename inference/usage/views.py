@@ -6,11 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from django_htmx.http import HttpResponseClientRefresh
 
 from inference.usage import page, table
 from inference.usage.figures import Span, of_holder
-from nan.access import member_required
+from nan.access import HtmxRequest, has_member_access, loads_anew_without, member_required
 
 
 @require_safe
@@ -29,17 +28,11 @@ def usage(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @never_cache
-def usage_live(request: HttpRequest) -> HttpResponse:
-    """The part that moves; asked for every five seconds while the page is looked at."""
-    user = request.user
-    if request.htmx and not (user.is_authenticated and user.is_member):  # type: ignore[attr-defined]
-        return HttpResponseClientRefresh()  # signed out meanwhile: the whole page says so
-    return _live(request)
-
-
+@loads_anew_without(has_member_access)
 @member_required
-def _live(request: HttpRequest) -> HttpResponse:
-    if not request.htmx:  # type: ignore[attr-defined]
+def usage_live(request: HtmxRequest) -> HttpResponse:
+    """The part that moves; asked for every five seconds while the page is looked at."""
+    if not request.htmx:
         return redirect("usage")
     return render(request, "inference/usage_live.html", {"live": page.live(request.user)})
 
@@ -54,8 +47,7 @@ def usage_csv(request: HttpRequest) -> Any:
     if asked == "all":
         return table.download(rows, "usage")
     span = Span.of(page.length(asked))
-    rows = rows.filter(day__gte=span.first, day__lte=span.last)
-    return table.download(rows, f"usage-{span.first}-{span.last}")
+    return table.download(span.within(rows), f"usage-{span.first}-{span.last}")
 
 
 def _reader(request: HttpRequest) -> Any:
