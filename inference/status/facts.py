@@ -7,7 +7,6 @@ so that they can be read back from JSON.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from itertools import groupby
 from typing import Any
 
 from django.db.models import Max, Q, QuerySet, Sum
@@ -114,12 +113,12 @@ def _state(slot: Slot, wanted: int, up: int | None) -> str:
 
 def _serving(slot: Slot, replicas: Sequence[Replica]) -> Iterable[Facts]:
     """During a rotation two models may answer."""
-    answering = [one for one in replicas if one.state in ANSWERING and one.model]
-    by_kind = sorted(answering, key=lambda one: (one.model_id or 0, one.server.engine))
-    for (_, engine), group in groupby(by_kind, lambda one: (one.model_id, one.server.engine)):
-        ours = list(group)
-        model = ours[0].model
-        assert model is not None  # noqa: S101  # for the type checker: filtered above
+    by_kind: dict[tuple[CatalogModel, str], list[Replica]] = defaultdict(list)
+    for one in replicas:
+        if one.state in ANSWERING and one.model:
+            by_kind[one.model, one.server.engine].append(one)
+    for model, engine in sorted(by_kind, key=lambda kind: (kind[0].pk, kind[1])):
+        ours = by_kind[model, engine]
         same = slot.model_id == model.pk and slot.model_since
         name, _, version = engine.partition(" ")
         yield {

@@ -1,6 +1,8 @@
 """/status/, /status.json and /status.atom: the same for everybody, with or without a database."""
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import wraps
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +19,7 @@ from inference.models import SwapState
 from inference.status.bars import HEIGHT, bars, width
 from inference.status.facts import Facts
 from inference.status.shelf import Kept, NothingKnown, as_json, shelf
+from nan.access import View
 from nan.outage import unavailable
 
 SECONDS = 10
@@ -25,18 +28,29 @@ Key = tuple[str, datetime, int | None]
 _written: dict[Key, bytes] = {}
 
 
+def from_shelf(view: Callable[[HttpRequest, Kept], HttpResponse]) -> View:
+    """Hands on what is known, if anything is."""
+
+    @require_safe
+    @wraps(view)
+    def answered(request: HttpRequest) -> HttpResponse:
+        try:
+            kept = shelf.look()
+        except NothingKnown as error:
+            return unavailable(request, error)
+        return view(request, kept)
+
+    return answered
+
+
 def _public(content: bytes, content_type: str, kept: Kept) -> HttpResponse:
     response = HttpResponse(content, content_type=content_type)
     response["Cache-Control"] = f"public, max-age={SECONDS}" if kept.current else "no-store"
     return response
 
 
-@require_safe
-def page(request: HttpRequest) -> HttpResponse:
-    try:
-        kept = shelf.look()
-    except NothingKnown as error:
-        return unavailable(request, error)
+@from_shelf
+def page(request: HttpRequest, kept: Kept) -> HttpResponse:
     language = _language(request)
     response = _public(_page(kept, language), "text/html; charset=utf-8", kept)
     patch_vary_headers(response, ["Accept-Language", "Cookie"])
@@ -81,28 +95,19 @@ def _context(kept: Kept, age: int | None) -> dict[str, Any]:
         "incidents": facts["incidents"],
         "planned": [one for one in rotations if one["state"] != SwapState.DONE],
         "done": [one for one in reversed(rotations) if one["state"] == SwapState.DONE],
-        "languages": settings.LANGUAGES,
     }
 
 
-@require_safe
-def data(request: HttpRequest) -> HttpResponse:
-    try:
-        kept = shelf.look()
-    except NothingKnown as error:
-        return unavailable(request, error)
+@from_shelf
+def data(request: HttpRequest, kept: Kept) -> HttpResponse:
     known = {"current": kept.current, **kept.facts}
     response = _public(as_json(known, indent=1).encode(), "application/json", kept)
     response["Access-Control-Allow-Origin"] = "*"
     return response
 
 
-@require_safe
-def feed(request: HttpRequest) -> HttpResponse:
-    try:
-        kept = shelf.look()
-    except NothingKnown as error:
-        return unavailable(request, error)
+@from_shelf
+def feed(request: HttpRequest, kept: Kept) -> HttpResponse:
     language = _language(request)
     with translation.override(language):
         content = _atom(kept.facts, language)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
@@ -18,6 +18,7 @@ from inference.models import LastCount, ReplicaSample, SlotSample, Span
 KEEP_RAW = timedelta(hours=48)
 KEEP_HOURS = timedelta(days=90)
 HOUR = timedelta(hours=1)
+Sample = ReplicaSample | SlotSample
 GRACE = timedelta(minutes=2)
 """After the end of an hour, for a sample that is still being written."""
 
@@ -90,16 +91,13 @@ def _slot_hour(rows: Sequence[SlotSample], at: datetime) -> SlotSample:
     )
 
 
-def _means(rows: Sequence[models.Model], *names: str) -> dict[str, float]:
+def _means(rows: Sequence[Sample], *names: str) -> dict[str, float]:
     """Over time, not over samples."""
-    whole = sum(row.seconds for row in rows) or 1  # type: ignore[attr-defined]
-    return {
-        name: sum(getattr(row, name) * row.seconds for row in rows) / whole  # type: ignore[attr-defined]
-        for name in names
-    }
+    whole = sum(row.seconds for row in rows) or 1
+    return {name: sum(getattr(row, name) * row.seconds for row in rows) / whole for name in names}
 
 
-def _sums(rows: Sequence[models.Model], *names: str) -> dict[str, Any]:
+def _sums(rows: Sequence[Sample], *names: str) -> dict[str, Any]:
     """None where nothing was counted."""
     found: dict[str, Any] = {}
     for name in names:
