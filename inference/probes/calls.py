@@ -93,7 +93,7 @@ def cancel(run: Run) -> None:
     for _number in range(2):
         stream = run.events("/v1/chat/completions", _long_stream(run))
         _first(stream)
-        stream.close()  # type: ignore[attr-defined]  # a generator
+        stream.close()
     began = time.monotonic()
     while True:
         try:

@@ -1,7 +1,7 @@
 """What every check is given, what it says, and how it asks the engine within its time."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -76,7 +76,7 @@ class Run:
             lambda: self.engine.ask(path, with_name, seconds=self.left()), hang="smoke_hang"
         )
 
-    def events(self, path: str, body: Mapping[str, Any]) -> Iterator[Event]:
+    def events(self, path: str, body: Mapping[str, Any]) -> Generator[Event, None, None]:
         """A stream whose silence is named: from its beginning, late, or in its middle."""
         stream = self.engine.stream(path, {"model": self.target.name, **body}, seconds=self.left())
         seen = False
