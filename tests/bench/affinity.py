@@ -25,10 +25,10 @@ import httpx
 from inference.places import Place
 from tests.bench.gateway import gateway_before, members
 from tests.bench.report import Line, ms, p50, p95
-from tests.edge.running import free_port
 from tests.inference.pool.proxy import CHAT, Proxy, running
 from tests.inference.simulator.engines import RunningEngine
 from tests.inference.simulator.engines import running as engine_running
+from tests.ports import free_port
 
 TURNS = 10
 SYSTEM_TOKENS, FIRST_TOKENS, TURN_TOKENS, ANSWER_TOKENS = 1_000, 2_000, 600, 24

@@ -7,7 +7,6 @@ up. vLLM is the one that `make test-vllm` installs.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,8 @@ from typing import Any
 
 import httpx
 import psutil
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 VLLM_HOME = Path(os.environ.get("NAN_ENGINE_HOME", ROOT / ".nan" / "engine"))
@@ -202,12 +203,6 @@ class Running:
     def kill_group(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def data_of(response: httpx.Response) -> list[Any]:

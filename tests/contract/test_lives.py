@@ -11,7 +11,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.contract.contenders import EMBEDDING, Contender, Running, data_of, free_port
+from tests.contract.contenders import EMBEDDING, Contender, Running, data_of
+from tests.ports import free_port
 
 LENGTH = 6000
 """Tokens of the long stream: some seconds on either engine."""

@@ -4,7 +4,6 @@ Only with CONTRACT_ENGINE=vllm (`make test-vllm`): the simulator's swaps are in 
 """
 
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from tests.api import ROUTES, ApiClient, GatewayAdmin
 from tests.fleet import Fleet
 from tests.load import Load
+from tests.ports import free_port
 from tests.stack import ROOT, Stack
 
 START = 600  # seconds for two engines on two busy cores
@@ -34,13 +34,10 @@ def real() -> Iterator[Fleet]:
 @pytest.mark.timeout(3 * START)
 def test_members_lose_nothing_when_real_models_change(real: Fleet) -> None:
     key = str(GatewayAdmin(real.stack).make(key_alias="load")["key"])
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     real.do(f"""
 from inference.fleet import replicas
 slot, server = Slot.objects.get(name="nan"), Server.objects.get(name="local")
-made = replicas.add(slot=slot, server=server, gpus=[], port={port}, actor=None)
+made = replicas.add(slot=slot, server=server, gpus=[], port={free_port()}, actor=None)
 replicas.put_in_service(replica=made, actor=None)
 result = None""")
     real.settle(seconds=START)

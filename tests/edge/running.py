@@ -15,6 +15,7 @@ from typing import Any
 from inference import pool
 from nan.local import edge
 from tests.fakes.raw_http import RawServer
+from tests.ports import free_port
 
 
 @dataclass
@@ -46,12 +47,6 @@ class RunningEdge:
         time.sleep(0.1)
         lines = self.log_file.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def settings_for(run_dir: Path, **changes: Any) -> edge.EdgeSettings:

@@ -10,8 +10,9 @@ import pytest
 
 from inference.pool import PLACES, SLOTS
 from tests.edge.conftest import Scene, answer_ok
-from tests.edge.running import RunningEdge, free_port, running_edge
+from tests.edge.running import RunningEdge, running_edge
 from tests.fakes.raw_http import Connection, RawServer, Request, get, post
+from tests.ports import free_port
 
 SOCKETS = ("admin.sock", "master.sock")
 

@@ -9,7 +9,8 @@ import pytest
 from inference.engine import Engine, EngineUnavailable, ServedModel
 from inference.engine_metrics import Histogram, read_metrics
 from tests.fakes.engine import Manners, engine_with
-from tests.inference.simulator.engines import PARSERS, free_port, running
+from tests.inference.simulator.engines import PARSERS, running
+from tests.ports import free_port
 
 CHAT = {"model": "nan", "messages": [{"role": "user", "content": "reply with exactly: yes"}]}
 RECORDED = Path(__file__).parent / "engine_metrics.txt"

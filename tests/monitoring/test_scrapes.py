@@ -12,11 +12,11 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.edge.running import free_port
 from tests.fleet import Fleet
 from tests.monitoring import sources
 from tests.monitoring.promql import filled, used
 from tests.monitoring.running import Prometheus, configuration, prometheus, serving
+from tests.ports import free_port
 from tests.stack import Stack, wait_until
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from inference.gpu.spec import EngineSpec
 from inference.gpu.state import HostState, read_identity
 from inference.simulator import hub
 from inference.simulator.weights import _CONFIG, _files
-from tests.inference.gpu.ports import free_port
+from tests.ports import free_port
 
 KEY = "sk-the-key-of-the-engines-0123456789"
 MODEL, REVISION = "example/Small-1B", "0123456789abcdef0123456789abcdef01234567"

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("--served-model-name", "nan", "nan-sim-35b")
@@ -24,12 +25,6 @@ PARSERS = (
     "qwen3",
 )
 QUICK = {"SIM_TTFT_MS": "5", "SIM_TOKENS_PER_SECOND": "2000"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def spawn(

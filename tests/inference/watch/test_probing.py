@@ -4,7 +4,8 @@ import json
 
 from inference.engine import Engine
 from inference.watch import Sample, Verdict, judge, probe
-from tests.inference.simulator.engines import free_port, running
+from tests.inference.simulator.engines import running
+from tests.ports import free_port
 
 
 def test_a_well_engine() -> None:
