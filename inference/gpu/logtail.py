@@ -68,13 +68,14 @@ def read(folder: Path) -> list[str]:
 def tail(file: Path, size: int = TAIL_BYTES) -> list[str]:
     try:
         with file.open("rb") as log:
-            log.seek(max(0, os.fstat(log.fileno()).st_size - size))
+            start = max(0, os.fstat(log.fileno()).st_size - size)
+            log.seek(start)
             text = log.read().decode(errors="replace")
     except OSError:
         return []
     lines = re.split(r"[\r\n]+", text)
-    if len(text) >= size:
-        lines = lines[1:]  # cut in the middle
+    if start:
+        lines = lines[1:]  # cut in the middle, where no secret can be recognised
     return [clean for line in lines if (clean := _CONTROL.sub("", line).strip())]
 
 

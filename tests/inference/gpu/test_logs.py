@@ -49,6 +49,11 @@ def test_a_progress_bar_is_one_line(tmp_path: Path) -> None:
     assert found == ["Loading safetensors checkpoint shards: 99% Completed", "done"]
 
 
+def test_a_line_that_was_cut_is_left_out_whatever_letters_follow(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("the-host-key\n" + "█" * 10 + "\nlast\n")
+    assert logtail.tail(tmp_path / "log", size=10 * 3 + 6 + 4) == ["█" * 10, "last"]
+
+
 def test_lines_are_few_short_and_without_secrets() -> None:
     lines = [f"line {number} {'x' * 500}" for number in range(30)]
     lines += ["api_key sk-abcdefghijkl, Bearer abc.def and the-host-key"]
