@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 SAID = "hola"
 PROMPT = f"reply with exactly: {SAID}"
@@ -38,15 +39,15 @@ class Client:
         return name, version
 
 
-def _pypi(page: str, *packages: str, **more: object) -> Client:
-    return Client(page=page, registry="pypi", packages=packages, **more)  # type: ignore[arg-type]
+def _pypi(page: str, *packages: str, **more: Any) -> Client:
+    return Client(page=page, registry="pypi", packages=packages, **more)
 
 
-def _npm(page: str, *packages: str, **more: object) -> Client:
-    return Client(page=page, registry="npm", packages=packages, **more)  # type: ignore[arg-type]
+def _npm(page: str, *packages: str, **more: Any) -> Client:
+    return Client(page=page, registry="npm", packages=packages, **more)
 
 
-def _program(file: str, interpreter: str) -> dict[str, object]:
+def _program(file: str, interpreter: str) -> dict[str, Any]:
     return {"files": {file: file}, "argv": (interpreter, f"~/{file}"), "expects": GREETING}
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import redis
@@ -288,12 +289,12 @@ def test_who_lost_the_lease_takes_back_what_it_made(
     keys.request_key(user=member, public_key=bytes(pair.public_key))
     real = reveal.leave
 
-    def overtaken(*args: object) -> None:
+    def overtaken(*args: Any) -> None:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(reveal, "leave", real)
             KeyHolder.objects.update(lease_until=timezone.now())
             provisioning.advance(member.public_id)
-        real(*args)  # type: ignore[arg-type]
+        real(*args)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(reveal, "leave", overtaken)
@@ -309,12 +310,12 @@ def test_a_stopped_worker_wakes_up_after_the_key_is_gone(
     keys.request_key(user=member, public_key=b"2" * 32)
 
     class Stopped(Gateway):
-        def create(self, **creation: object) -> None:  # type: ignore[override]
+        def create(self, **creation: Any) -> None:
             KeyHolder.objects.update(lease_until=timezone.now())
             keys.revoke(user=member, actor=member)
             provisioning.advance(member.public_id)
             assert live(member) == []
-            super().create(**creation)  # type: ignore[arg-type]
+            super().create(**creation)
 
     late = Stopped(fake.url, MASTER_KEY, site="x")
     provisioning.advance(member.public_id, client=late)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -117,23 +118,25 @@ MODELS = [KeyHolder, Key, KeyEvent, Reconciliation, Server]
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_admin_pages_are_for_staff(rows: None, model: type, admin: User, outsider: User) -> None:
-    address = reverse(f"admin:inference_{model._meta.model_name}_changelist")  # type: ignore[attr-defined]
+def test_admin_pages_are_for_staff(
+    rows: None, model: type[Model], admin: User, outsider: User
+) -> None:
+    address = reverse(f"admin:inference_{model._meta.model_name}_changelist")
     assert signed_in(admin).get(address).status_code == 200
     assert signed_in(outsider).get(address).status_code in (302, 403)
     detail = reverse(
-        f"admin:inference_{model._meta.model_name}_change",  # type: ignore[attr-defined]
-        args=[model.objects.first().pk],  # type: ignore[attr-defined]
+        f"admin:inference_{model._meta.model_name}_change",
+        args=[model.objects.first().pk],
     )
     assert signed_in(admin).get(detail).status_code == 200
 
 
 @pytest.mark.parametrize("model", [KeyHolder, Key, KeyEvent])
 def test_admin_lists_cost_the_same_at_three_rows(
-    rows: None, model: type, admin: User, make_key: Maker
+    rows: None, model: type[Model], admin: User, make_key: Maker
 ) -> None:
     browser = signed_in(admin)
-    address = reverse(f"admin:inference_{model._meta.model_name}_changelist")  # type: ignore[attr-defined]
+    address = reverse(f"admin:inference_{model._meta.model_name}_changelist")
     browser.get(address)
     before = queries(browser, address)
     for name in ("Pia", "Rosa"):

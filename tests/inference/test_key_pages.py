@@ -2,7 +2,6 @@
 
 import base64
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from urllib.parse import unquote
 
@@ -14,6 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import override
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from inference import examples, keys, provisioning, reveal
 from inference.models import Key, KeyHolder
@@ -123,8 +123,8 @@ def test_the_cookie_is_short_lived_and_for_these_pages_only(browser: Client, mem
     assert (gone.value, gone["max-age"], gone["path"]) == ("", 0, "/key/")
 
 
-def test_the_cookie_is_secure_on_https(browser: Client, settings: object) -> None:
-    settings.HTTPS = True  # type: ignore[attr-defined]
+def test_the_cookie_is_secure_on_https(browser: Client, settings: Settings) -> None:
+    settings.HTTPS = True
     assert browser.get("/key/").cookies["key_reveal"]["secure"] is True
 
 
@@ -351,13 +351,13 @@ def test_too_many_keys_are_refused_in_words(
 def test_queries_do_not_grow_with_past_keys(
     browser: Client,
     member: User,
-    django_assert_max_num_queries: Callable[[int], object],
+    django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     for _ in range(3):
         make(browser, member)
         browser.post("/key/rotate", {"at_once": "1"})
         advance(member)
-    with django_assert_max_num_queries(6):  # type: ignore[attr-defined]
+    with django_assert_max_num_queries(6):
         browser.get("/key/")
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 from nacl.public import PrivateKey
+from pytest_django import DjangoAssertNumQueries
 
 from inference import keys, provisioning, reveal
 from inference.gateway import ALLOWED_ROUTES
@@ -304,11 +305,11 @@ def test_every_change_has_its_actor_and_reason(member: User, admin: User, make_k
 
 
 def test_a_summary_takes_two_queries(
-    member: User, make_key: Maker, django_assert_num_queries: Callable[[int], object]
+    member: User, make_key: Maker, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(2, 6):
         make_key(member)
         keys.rotate(user=member, public_key=bytes([number]) * 32, actor=member, at_once=True)
         advance(member)
-    with django_assert_num_queries(2):  # type: ignore[attr-defined]
+    with django_assert_num_queries(2):
         keys.summary(member)

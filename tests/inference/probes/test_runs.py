@@ -3,6 +3,7 @@ tests/journeys/test_probes.py has the real ones."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -139,11 +140,11 @@ def test_one_bad_moment_is_no_failure(
     made: list[str] = []
     probe = runs._probe
 
-    def stumbling(name: str, *rest: object) -> smoke.Outcome:
+    def stumbling(name: str, *rest: Any) -> smoke.Outcome:
         made.append(name)
         if made.count("stream") == 1 and name == "stream":
             return smoke.Outcome(ok=False, code="smoke_hang")
-        return probe(name, *rest)  # type: ignore[arg-type]
+        return probe(name, *rest)
 
     monkeypatch.setattr(runs, "_probe", stumbling)
     run = make_all(slot)

@@ -3,7 +3,6 @@
 import csv
 import io
 import uuid
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from nacl.public import PrivateKey
 from pytest_django import Settings
 
 from inference import keys
@@ -39,7 +39,7 @@ def used(key: Key, day: object, **figures: object) -> Usage:
 
 def csv_rows(response: HttpResponse) -> list[dict[str, str]]:
     assert response["Content-Type"] == "text/csv; charset=utf-8"
-    content = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+    content = b"".join(response.streaming_content).decode()
     return list(csv.DictReader(io.StringIO(content)))
 
 
@@ -98,10 +98,10 @@ def test_how_fresh_it_is(browser: Client, key: Key, clock: Clock) -> None:
 
 
 def test_old_keys_stay_in_the_figures(
-    browser: Client, member: User, key: Key, clock: Clock, pair: object
+    browser: Client, member: User, key: Key, clock: Clock, pair: PrivateKey
 ) -> None:
     used(key, clock.today)
-    new = keys.rotate(user=member, public_key=bytes(pair.public_key), actor=member, at_once=True)  # type: ignore[attr-defined]
+    new = keys.rotate(user=member, public_key=bytes(pair.public_key), actor=member, at_once=True)
     advance(member)
     new.refresh_from_db()
     used(new, clock.today)
@@ -197,9 +197,9 @@ def test_both_keys_of_a_rotation_together(
     key: Key,
     clock: Clock,
     store: "redis.Redis",
-    pair: object,
+    pair: PrivateKey,
 ) -> None:
-    new = keys.rotate(user=member, public_key=bytes(pair.public_key), actor=member)  # type: ignore[attr-defined]
+    new = keys.rotate(user=member, public_key=bytes(pair.public_key), actor=member)
     advance(member)
     new.refresh_from_db()
     going_on(store, key, clock, running=1, asked=30)  # 10 of them refused
@@ -378,8 +378,7 @@ def test_tokens_of_this_week(key: Key, others_key: Key, clock: Clock) -> None:
 
 
 def test_counters_read_several_keys_in_one_trip(store: "redis.Redis", key: Key) -> None:
-    found: Callable[..., object] = GatewayCounters(store).now
-    assert len(found([key.token, "0" * 64])) == 2  # type: ignore[arg-type]
+    assert len(GatewayCounters(store).now([key.token, "0" * 64])) == 2
 
 
 def test_home_has_her_day_and_the_landing_page_the_week(
