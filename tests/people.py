@@ -85,3 +85,8 @@ def outsider(db: None) -> User:
 @pytest.fixture
 def member(admin: User, seats: Server) -> User:
     return let_in(applicant("Mara"), by=admin)
+
+
+@pytest.fixture
+def other_member(admin: User, seats: Server) -> User:
+    return let_in(applicant("Nora"), by=admin)

@@ -14,7 +14,6 @@ from inference.gateway import Gateway
 from inference.models import Key, KeyHolder
 from members.models import User
 from tests.fakes.gateway import MASTER_KEY, FakeGateway
-from tests.people import applicant, let_in
 
 QUICK = httpx.Timeout(0.8)
 
@@ -72,8 +71,3 @@ def advance(user: Any) -> None:
 def live(user: Any) -> list[tuple[str, int, int]]:
     found = Key.objects.of(user).live().order_by("requested_at")
     return [(key.state, key.rpm, key.parallel) for key in found]
-
-
-@pytest.fixture
-def other_member(admin: User, seats: object) -> User:
-    return let_in(applicant("Nora"), by=admin)

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from members import personal_data, recipes
 from members.models import Application, Recipe, RecipeEdit, RecipeVote, User
 from tests.pages.markup import faults
-from tests.people import applicant, let_in, signed_in
+from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-9fQ2mXv7LpR4tYw8ZbN3cD"
@@ -28,11 +28,6 @@ def mara(member: User) -> Client:
     return signed_in(member)
 
 
-@pytest.fixture
-def other(admin: User, seats: object) -> User:
-    return let_in(applicant("Nora"), by=admin)
-
-
 def written(user: User, **changes: Any) -> Recipe:
     return recipes.write(user=user, client="opencode", **{**TEXT, **changes})
 
@@ -44,10 +39,10 @@ def published(user: User, admin: User, **changes: Any) -> Recipe:
     return recipe
 
 
-def test_from_writing_to_reading(mara: Client, other: User, admin: User) -> None:
+def test_from_writing_to_reading(mara: Client, other_member: User, admin: User) -> None:
     answer = mara.post(f"{PAGE}write/", {**TEXT, "action": "save"})
     assert (answer.status_code, answer["Location"]) == (302, "/docs/texts/")
-    page = signed_in(other).get(PAGE).content.decode()
+    page = signed_in(other_member).get(PAGE).content.decode()
     assert "Compaction never starts" not in page
     staff = signed_in(admin)
     queue = staff.get("/staff/recipes/")
@@ -55,7 +50,7 @@ def test_from_writing_to_reading(mara: Client, other: User, admin: User) -> None
     assert "Compaction never starts" in queue.content.decode()
     edit = RecipeEdit.objects.get()
     staff.post(f"/staff/recipes/{edit.pk}/", {"action": "accept"})
-    answer = signed_in(other).get(PAGE)
+    answer = signed_in(other_member).get(PAGE)
     page = answer.content.decode()
     assert faults(answer, language="en") == []
     assert "Compaction never starts" in page
@@ -113,12 +108,12 @@ def test_an_edit_waits_and_the_published_text_stays(
 
 
 def test_history_shows_others_what_was_published_only(
-    member: User, other: User, admin: User
+    member: User, other_member: User, admin: User
 ) -> None:
     recipe = published(member, admin)
     recipes.edit(recipe=recipe, user=member, title="Not yet", version="3", body="x" * 30)
     path = f"/docs/texts/{recipe.pk}/history/"
-    theirs, hers = signed_in(other).get(path), signed_in(member).get(path)
+    theirs, hers = signed_in(other_member).get(path), signed_in(member).get(path)
     assert faults(theirs, language="en") == faults(hers, language="en") == []
     assert "Not yet" not in theirs.content.decode()
     assert "Not yet" in hers.content.decode()
@@ -145,25 +140,25 @@ def test_declining_needs_a_reason(member: User, admin: User) -> None:
 
 
 def test_only_its_author_and_admins_change_or_withdraw(
-    member: User, other: User, admin: User
+    member: User, other_member: User, admin: User
 ) -> None:
     recipe = published(member, admin)
-    stranger = signed_in(other)
+    stranger = signed_in(other_member)
     edit, withdraw = f"/docs/texts/{recipe.pk}/edit/", f"/docs/texts/{recipe.pk}/withdraw/"
     assert stranger.get(edit).status_code == 404
     assert stranger.post(edit, {**TEXT, "action": "save"}).status_code == 404
     assert stranger.post(withdraw).status_code == 404
     assert signed_in(admin).get(edit).status_code == 200
     assert signed_in(member).post(withdraw).status_code == 302
-    assert "Compaction" not in signed_in(other).get(PAGE).content.decode()
+    assert "Compaction" not in signed_in(other_member).get(PAGE).content.decode()
     assert stranger.get(f"/docs/texts/{recipe.pk}/history/").status_code == 404
     assert stranger.post(f"/docs/texts/{recipe.pk}/vote/", {"version": "1"}).status_code == 404
 
 
-def test_votes_are_hers_for_each_version(member: User, other: User, admin: User) -> None:
+def test_votes_are_hers_for_each_version(member: User, other_member: User, admin: User) -> None:
     recipe = published(member, admin)
     path = f"/docs/texts/{recipe.pk}/vote/"
-    voter = signed_in(other)
+    voter = signed_in(other_member)
     for version, works in (("2.0.16", "yes"), ("2.0.16", "no"), ("2.1", "yes")):
         answer = voter.post(path, {"version": version, "works": works})
         assert answer["Location"] == f"{PAGE}#text-{recipe.pk}"

@@ -16,7 +16,6 @@ from members.models import Application, Mail, User
 from tests.fakes.smtp import SmtpServer
 from tests.inference.names.conftest import Fleet, fleet_of, new_model, old_model
 from tests.members.test_outbox import well_written
-from tests.people import applicant, let_in
 
 pytestmark = pytest.mark.django_db
 
@@ -34,11 +33,6 @@ def new(db: None) -> CatalogModel:
 @pytest.fixture
 def fleet(old: CatalogModel) -> Fleet:
     return fleet_of(old)
-
-
-@pytest.fixture
-def other_member(admin: User, seats: object) -> User:
-    return let_in(applicant("Nora"), by=admin)
 
 
 @pytest.fixture(autouse=True)
@@ -60,13 +54,13 @@ def days_pass(count: int) -> None:
     """For the names that leave."""
     span = timedelta(days=count)
     for name in PublicName.objects.filter(retire_at__isnull=False):
-        name.retire_at -= span  # type: ignore[operator]
+        name.retire_at -= span
         name.told_at = name.told_at and name.told_at - span
         name.save()
 
 
 def body(mail: object) -> str:
-    return re.sub(r"\s+", " ", mail.get_body(("plain",)).get_content())  # type: ignore[attr-defined]
+    return re.sub(r"\s+", " ", mail.get_body(("plain",)).get_content())
 
 
 TOLD = [("rotation_done", "mara@example.org"), ("rotation_done", "nora@example.org")]
@@ -126,7 +120,7 @@ def test_a_warning_follows_three_days_before_the_end(fleet: Fleet, new: CatalogM
 def test_no_warning_right_after_the_first_mail(
     fleet: Fleet, new: CatalogModel, settings: object
 ) -> None:
-    settings.RETIRED_NAME_DAYS = 2  # type: ignore[attr-defined]
+    settings.RETIRED_NAME_DAYS = 2
     fleet.swap(new)
     for _ in range(2):
         rotations.tell()

@@ -21,6 +21,7 @@ from members.voting import ballots, ratify, recall, receipts, results, rounds
 from members.voting.refusals import Refused
 from tests.fakes.smtp import SmtpServer
 from tests.inference.names.conftest import model
+from tests.members.test_outbox import well_written
 from tests.members.voting.conftest import A, B, deadline_passes, in_days, joined
 from tests.members.voting.test_ballots import at_once
 from tests.members.voting.test_rounds import code
@@ -301,8 +302,6 @@ def test_mails_are_well_written(
     won: Vote, voters: list[User], language: str, admin: User, other_admin: User,
     replica: Replica, chosen: CatalogModel,
 ) -> None:  # fmt: skip
-    from tests.members.test_outbox import well_written
-
     ratify.ratify(
         vote=won, actor=admin, start_at=in_days(3),
         announcement_es="<b>R&D</b>", announcement_en="<b>R&D</b>",
@@ -391,7 +390,7 @@ def test_who_may_sign(rotated: Swap, voters: list[User], admin: User) -> None:
     assert (found.signed, found.needed) == (0, 2)
     recall.sign(swap=rotated, user=voters[1])
     recall.unsign(swap=rotated, user=voters[1])
-    assert recall.petition(rotated.slot, voters[1]).mine is False  # type: ignore[union-attr]
+    assert recall.petition(rotated.slot, voters[1]).mine is False
 
 
 def test_history_has_all_rounds(won: Vote) -> None:

@@ -202,15 +202,20 @@ def test_twenty_parallel_posts_are_one_ballot(vote: Vote, voters: list[User]) ->
     assert published.ranking == stored.ranking
 
 
+OWN_TEXT = """
+SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid()
+  AND %(vote)s > 0 AND %(user)s > 0 AND %(ranking)s IS NOT NULL AND %(receipt)s >= 0
+"""
+
+
 def test_the_statement_holds_no_choice_in_its_text(
     vote: Vote, voters: list[User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres logs the text of what fails: with the values in it, it would join both."""
-    seen = []
-    monkeypatch.setattr(ballots, "CAST", "SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid() AND %(vote)s > 0 AND %(user)s > 0 AND %(ranking)s IS NOT NULL AND %(receipt)s >= 0")  # fmt: skip # noqa: E501
-    seen.append(ballots._store(vote, voters[0], ALL)[0])
-    assert A not in seen[0]
-    assert "$3" in seen[0]
+    monkeypatch.setattr(ballots, "CAST", OWN_TEXT)
+    seen = ballots._store(vote, voters[0], ALL)[0]
+    assert A not in seen
+    assert "$3" in seen
 
 
 def test_postgres_refuses_ballots_that_are_put_in_by_hand(vote: Vote, voters: list[User]) -> None:

@@ -21,7 +21,15 @@ from members.tasks import advance_votes
 from members.voting import ballots, closing, results, rounds
 from members.voting.refusals import Refused
 from tests.inference.names.conftest import model
-from tests.members.voting.conftest import A, B, deadline_passes, in_days, joined, with_options
+from tests.members.voting.conftest import (
+    A,
+    B,
+    deadline_passes,
+    guards_off,
+    in_days,
+    joined,
+    with_options,
+)
 from tests.members.voting.test_ballots import at_once
 from tests.stack import ROOT
 
@@ -134,11 +142,14 @@ def test_ballots_that_are_stored_at_the_deadline_are_all_counted_or_all_refused(
     taken: list[int] = []
 
     def post(voter: User) -> Any:
+        def again_and_again() -> None:
+            while True:
+                ballots.cast(vote=vote, user=voter, ranking=[[A]])
+                taken.append(voter.pk)
+
         def run() -> None:
-            with pytest.raises(Refused) as refusal:  # noqa: PT012
-                while True:
-                    ballots.cast(vote=vote, user=voter, ranking=[[A]])
-                    taken.append(voter.pk)
+            with pytest.raises(Refused) as refusal:
+                again_and_again()
             assert refusal.value.code == "over"
 
         return run
@@ -177,8 +188,6 @@ def test_a_ballot_under_way_at_the_close_is_waited_for(vote: Vote, voters: list[
 
 
 def with_deadline(vote: Vote, *, seconds: float) -> None:
-    from tests.members.voting.conftest import guards_off
-
     with guards_off():
         Vote.objects.filter(pk=vote.pk).update(
             closes_at=timezone.now() + timedelta(seconds=seconds)

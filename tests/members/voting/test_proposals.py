@@ -107,7 +107,7 @@ def test_at_most_three_open_ones_even_at_once(
 
     said = at_once([post(number) for number in range(8)])
     assert sorted(said) == ["open"] * 3 + ["too_many"] * 5
-    proposals.withdraw(proposal=Proposal.objects.first(), user=voters[0])  # type: ignore[arg-type]
+    proposals.withdraw(proposal=Proposal.objects.first(), user=voters[0])
     assert propose(voters[0], slot, "acme/more").state == "open"
 
 
@@ -119,7 +119,7 @@ def test_seconding(slot: Slot, voters: list[User]) -> None:
         proposals.second(proposal=other, user=voters[1])
     assert Second.objects.count() == 1
     rows = list(proposals.listing(slot=slot, viewer=voters[1]))
-    assert [(row.repo, row.seconds_count, row.seconded) for row in rows] == [  # type: ignore[attr-defined]
+    assert [(row.repo, row.seconds_count, row.seconded) for row in rows] == [
         (B, 1, True),
         (A, 0, False),
     ]

@@ -16,8 +16,8 @@ from django.utils import timezone
 from members import membership
 from members.models import Ballot, Mail, User, Vote
 from members.voting import ballots, receipts, rounds
-from tests.members.vote_pages.conftest import text
 from tests.members.voting.conftest import A, B, deadline_passes, in_days, joined
+from tests.members.voting.pages.conftest import text
 from tests.people import person, signed_in
 
 pytestmark = pytest.mark.django_db

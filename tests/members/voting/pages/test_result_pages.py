@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 
 from members.models import Ballot, Candidate, User, Vote
 from members.voting import ballots, receipts, rounds
-from tests.members.vote_pages.conftest import text
 from tests.members.voting.conftest import A, B, guards_off, in_days
+from tests.members.voting.pages.conftest import text
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db

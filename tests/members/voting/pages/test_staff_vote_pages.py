@@ -10,8 +10,8 @@ from django.utils import timezone
 from inference.models import CatalogModel, Replica, Swap
 from members.models import Extension, Mail, Proposal, User, Vote
 from members.voting import ballots, proposals, rounds
-from tests.members.vote_pages.conftest import text
 from tests.members.voting.conftest import A, B, deadline_passes
+from tests.members.voting.pages.conftest import text
 
 pytestmark = pytest.mark.django_db
 PAGE = "/staff/votes/2026-Q4/"

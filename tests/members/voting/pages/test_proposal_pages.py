@@ -13,8 +13,8 @@ from inference.models import CatalogModel, Slot, Swap
 from members.models import Proposal, RecallSignature, Second, User, Vote
 from members.voting import proposals, rounds, shortlist
 from tests.inference.names.conftest import model
-from tests.members.vote_pages.conftest import text
 from tests.members.voting.conftest import A, in_days
+from tests.members.voting.pages.conftest import text
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db

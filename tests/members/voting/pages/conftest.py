@@ -1,31 +1,23 @@
-"""The rounds of the functions' tests, seen through pages."""
+"""Rounds seen through pages."""
 
 import re
 from html import unescape
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 
 from members.models import User
-from tests.members.voting.conftest import (  # noqa: F401
-    over,
-    prepared,
-    replica,
-    running,
-    slot,
-    vote,
-    voters,
-)
 from tests.people import signed_in
 
 
 @pytest.fixture
-def ana(voters: list[User]) -> Client:  # noqa: F811
+def ana(voters: list[User]) -> Client:
     return signed_in(voters[0])
 
 
 @pytest.fixture
-def bea(voters: list[User]) -> Client:  # noqa: F811
+def bea(voters: list[User]) -> Client:
     return signed_in(voters[1])
 
 
@@ -39,8 +31,8 @@ def bruno(other_admin: User) -> Client:
     return signed_in(other_admin)
 
 
-def text(page: object) -> str:
+def text(page: HttpResponse) -> str:
     """What a person reads, in one line."""
-    body = page.content.decode()  # type: ignore[attr-defined]
+    body = page.content.decode()
     found = re.search("<main.*</main>", body, re.DOTALL)
     return " ".join(unescape(re.sub("<[^>]+>", " ", found[0] if found else body)).split())
