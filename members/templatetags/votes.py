@@ -10,10 +10,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from inference.names.changes import CAPABILITIES
 from members.models import Vote
 from members.voting import refusals
-from members.voting.compare import Card
+from members.voting.compare import capability_words
 
 register = template.Library()
 GIB = 2**30
@@ -74,13 +73,8 @@ def billions(number: int | None) -> str:
 
 
 @register.filter
-def capability(name: str) -> str:
-    return str(CAPABILITIES.get(name, name))
-
-
-@register.filter
 def capabilities(facts: dict[str, Any]) -> str:
-    return ", ".join(capability(name) for name in facts.get("capabilities", []))
+    return ", ".join(capability_words(facts.get("capabilities", [])))
 
 
 @register.filter
@@ -110,7 +104,6 @@ def why(code: str) -> str:
 
 
 @register.filter
-def titled(codes: list[str], cards: "dict[str, Card] | dict[str, str]") -> str:
+def titled(codes: list[str], titles: dict[str, str]) -> str:
     """Codes of one group in the words of the ballot."""
-    named = [cards.get(code, code) for code in codes]
-    return " = ".join(one.title if isinstance(one, Card) else str(one) for one in named)
+    return " = ".join(titles.get(code, code) for code in codes)

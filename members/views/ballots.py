@@ -84,7 +84,6 @@ def _page(
         "rows": [(card, ranks.get(card.code, "")) for card in cards],
         "places": [str(number) for number in range(1, len(cards) + 1)],
         "stored": stored,
-        "titles": {card.code: card for card in cards},
         "standing": ballots.standing(vote=vote, user=user),
         "taking": rounds.taking_ballots(vote),
         "extensions": vote.extensions.select_related("asked_by", "confirmed_by"),

@@ -3,6 +3,7 @@
 Computed anew until the vote opens; then copied to the ballot, where it stays as it was.
 """
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +89,11 @@ class Card:
 
     @property
     def gained_words(self) -> list[str]:
-        return [str(CAPABILITIES.get(name, name)) for name in self.look.gained]
+        return capability_words(self.look.gained)
 
     @property
     def lost_words(self) -> list[str]:
-        return [str(CAPABILITIES.get(name, name)) for name in self.look.lost]
+        return capability_words(self.look.lost)
 
     @property
     def fits(self) -> bool | None:
@@ -127,6 +128,10 @@ class Card:
         if 0 < self.look.context_after < self.look.context_before:
             said.append(_("Set a lower context limit in your client, or long sessions will fail."))
         return said
+
+
+def capability_words(names: Iterable[str]) -> list[str]:
+    return [str(CAPABILITIES.get(name, name)) for name in names]
 
 
 def _total(found: list[int | None]) -> int | None:
