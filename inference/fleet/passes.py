@@ -59,10 +59,11 @@ def one_round(now: datetime) -> bool:
         _watch(replica, now)
     _ask_for_news(replicas)
     swaps.start_due(now)
-    for swap in Swap.objects.active().select_related("slot", "from_model", "to_model"):
+    active = list(Swap.objects.active().select_related("slot", "from_model", "to_model"))
+    for swap in active:
         _advance_swap(swap, now)
     return any(not replica.at_rest and _moves(replica) for replica in replicas) or (
-        Swap.objects.active().filter(paused_at=None).exists()
+        bool(active) and Swap.objects.active().filter(paused_at=None).exists()
     )
 
 

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from inference import wake
@@ -74,12 +76,6 @@ def finish(*, slot: Slot, old: CatalogModel, new: CatalogModel) -> None:
     wake.names()
 
 
-def give_back(*, slot: Slot, old: CatalogModel, new: CatalogModel) -> None:
-    """Every replica serves `old` again: as if nothing had been, unless `finish` had run. Then the
-    new model's name, which members may have begun to use, leaves like any other."""
-    finish(slot=slot, old=new, new=old)
-
-
 def retire_due(now: datetime | None = None) -> int:
     """Names whose last day is over. Not before their members were told, and not while a swap is
     bringing their model back."""
@@ -92,13 +88,11 @@ def retire_due(now: datetime | None = None) -> int:
 
 def retired_names() -> dict[str, str]:
     """Each retired name, and the one to call instead: the present model's, else the slot's."""
-    live = set(PublicName.objects.live().values_list("name", flat=True))
-    rows = PublicName.objects.exclude(retired_at=None).select_related("slot__model")
-    return {row.name: _successor(row.slot, live) for row in rows}
-
-
-def _successor(slot: Slot, live: set[str]) -> str:
-    return slot.model.name if slot.model and slot.model.name in live else slot.name
+    present = PublicName.objects.live().filter(name=OuterRef("slot__model__name")).values("name")
+    rows = PublicName.objects.exclude(retired_at=None).annotate(
+        successor=Coalesce(Subquery(present), "slot__name")
+    )
+    return dict(rows.values_list("name", "successor"))
 
 
 def _leaves(slot: Slot, model: CatalogModel) -> None:

@@ -4,17 +4,21 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from inference.fleet import lease, passes, sight
 from inference.fleet.goals import set_goal
-from inference.models import Alert, CatalogModel, FleetLease, Replica, Slot, Swap
+from inference.models import Alert, CatalogModel, FleetLease, Replica, Server, Slot, Swap
+from inference.places import PoolView
 from inference.pool import Pool
 from inference.swaps import plan
 from tests.api import at_once
+from tests.inference.fleet import rooms
 from tests.inference.fleet.conftest import Told
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +96,24 @@ def test_a_fault_of_ours_ends_the_swap_that_met_it_and_no_other(
     passes.one_round(timezone.now())
     swap.refresh_from_db()
     assert swap.state == "failed"
+
+
+def test_where_nothing_moves_a_round_asks_as_often_for_eight_as_for_one(
+    chat: Slot, machine_room: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = PoolView(places={}, queued={}, restarted=False, saved=True)
+    monkeypatch.setattr(sight, "reconcile", lambda *_: view)
+    monkeypatch.setattr(sight, "pool", lambda: mock.Mock(spec=Pool))
+    asked_now = {"asked_at": timezone.now().isoformat()}
+    asked = []
+    for number in range(1, 9):
+        rooms.serving(chat, machine_room, number, watch=asked_now)
+        if number in (1, 8):
+            with CaptureQueriesContext(connection) as seen:
+                assert not passes.one_round(timezone.now())
+            asked.append([query["sql"].split()[0] for query in seen])
+    # Replicas, slots, retired names, the alert of the pool, swaps that are due and that run.
+    assert asked == [["SELECT"] * 3 + ["UPDATE"] + ["SELECT"] * 2] * 2
 
 
 def test_one_replicas_trouble_does_not_stop_the_others(

@@ -43,7 +43,7 @@ class Fleet:
         with transaction.atomic():
             swap.state = SwapState.FAILED
             swap.save()
-            life.give_back(slot=self.slot, old=swap.from_model, new=swap.to_model)
+            life.finish(slot=self.slot, old=swap.to_model, new=swap.from_model)
 
     def swap(self, new: CatalogModel) -> None:
         self.finish(self.begin(new))

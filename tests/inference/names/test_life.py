@@ -69,7 +69,7 @@ def test_going_back_after_the_end_lets_the_new_name_leave(
     fleet: Fleet, old: CatalogModel, new: CatalogModel, states: States
 ) -> None:
     fleet.swap(new)
-    life.give_back(slot=fleet.slot, old=old, new=new)
+    life.finish(slot=fleet.slot, old=new, new=old)
     assert states() == {"nan": "live", "old-one": "live", "new-one": "leaving"}
 
 
@@ -127,10 +127,10 @@ def test_the_name_of_another_slots_model_is_refused_beforehand(
 ) -> None:
     life.claim_all()
     with pytest.raises(life.NameTaken) as taken:
-        life.begin(slot=fleet.slot, model=embedding.model)  # type: ignore[arg-type]
+        life.begin(slot=fleet.slot, model=embedding.model)
     assert taken.value.name == "small-embed"
     fleet.slot.model = embedding.model
-    life.finish(slot=fleet.slot, old=embedding.model, new=embedding.model)  # type: ignore[arg-type]
+    life.finish(slot=fleet.slot, old=embedding.model, new=embedding.model)
     assert PublicName.objects.get(name="small-embed").slot == embedding
 
 
@@ -141,7 +141,7 @@ def test_a_retired_name_can_move_to_another_slot(
     told()
     retire()
     life.begin(slot=embedding, model=old)
-    life.finish(slot=embedding, old=embedding.model, new=old)  # type: ignore[arg-type]
+    life.finish(slot=embedding, old=embedding.model, new=old)
     row = PublicName.objects.get(name="old-one")
     assert (row.slot, row.is_settled) == (embedding, True)
 
