@@ -1,49 +1,36 @@
 """Opening and closing alerts: one row for a trouble, however often it is noticed."""
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from inference.models import Alert, FleetEvent, Replica, Server, Slot, Swap
 
 
-def open_alert(
-    code: str,
-    *,
-    server: Server | None = None,
-    replica: Replica | None = None,
-    swap: Swap | None = None,
-    slot: Slot | None = None,
-    detail: str = "",
-) -> None:
+class About(TypedDict, total=False):
+    """What an alert is about; nothing of it: the fleet as a whole."""
+
+    server: Server
+    replica: Replica
+    swap: Swap
+    slot: Slot
+
+
+def open_alert(code: str, *, detail: str = "", **about: Unpack[About]) -> None:
     """Does nothing if it is open already."""
-    about: dict[str, Any] = {
-        "code": code,
-        "server": server,
-        "replica": replica,
-        "swap": swap,
-        "slot": slot,
-    }
-    if Alert.objects.filter(**_exactly(about), closed_at=None).exists():
+    if _open(code, about).exists():
         return
     try:
         with transaction.atomic():
-            Alert.objects.create(**about, detail=detail[:400])
+            Alert.objects.create(code=code, detail=detail[:400], **about)
     except IntegrityError:
         return
 
 
-def close_alert(
-    code: str,
-    *,
-    server: Server | None = None,
-    replica: Replica | None = None,
-    swap: Swap | None = None,
-    slot: Slot | None = None,
-) -> None:
-    about = _about(code, server=server, replica=replica, swap=swap, slot=slot)
-    Alert.objects.filter(**_exactly(about), closed_at=None).update(closed_at=timezone.now())
+def close_alert(code: str, **about: Unpack[About]) -> None:
+    _open(code, about).update(closed_at=timezone.now())
 
 
 def dismiss(alert: Alert, *, actor: Any) -> None:
@@ -71,12 +58,7 @@ def close_all(replica: Replica) -> None:
     Alert.objects.filter(replica=replica, closed_at=None).update(closed_at=timezone.now())
 
 
-def _about(code: str, **things: Any) -> dict[str, Any]:
-    return {"code": code, **things}
-
-
-def _exactly(about: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name if value is not None else f"{name}__isnull": value if value is not None else True
-        for name, value in about.items()
-    }
+def _open(code: str, about: About) -> QuerySet[Alert]:
+    """About exactly this: what is not named has to be empty."""
+    exactly = {name: about.get(name) for name in About.__annotations__}
+    return Alert.objects.filter(code=code, closed_at=None, **exactly)
