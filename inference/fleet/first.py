@@ -129,7 +129,7 @@ def _waiting() -> str:
     for slot in Slot.objects.filter(replicas__goal=Goal.SERVE).distinct():
         replicas = list(slot.replicas.filter(goal=Goal.SERVE).select_related("server"))
         states = [replica.state for replica in replicas]
-        published = slot.public_names.filter(retired_at=None).exclude(confirmed="").exists()
+        published = slot.public_names.live().exclude(confirmed="").exists()
         if not (published and any(_serves(replica) for replica in replicas)):
             found.append(f"{slot.name} ({', '.join(states)})")
     return ", ".join(found)

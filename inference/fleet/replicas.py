@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from inference import wake
+from inference.fleet.change import note_server
 from inference.fleet.errors import FleetRefused
 from inference.fleet.goals import set_goal
 from inference.models import (
@@ -133,14 +134,14 @@ def take_server_out(
         take_out(replica=replica, actor=actor, drain_seconds=drain_seconds, at_deadline=at_deadline)
         Replica.objects.filter(pk=replica.pk).update(out_with_server=True)
     Server.objects.filter(pk=server.pk).update(active=False)
-    FleetEvent.objects.create(server=server, what="server_out", actor=actor)
+    note_server(server, "server_out", actor=actor)
 
 
 def put_server_back(*, server: Server, actor: Any) -> None:
     """Its seats, and the replicas that went out with it, each with its slot's model of today. What
     somebody had taken out before stays out."""
     Server.objects.filter(pk=server.pk).update(active=True)
-    FleetEvent.objects.create(server=server, what="server_back", actor=actor)
+    note_server(server, "server_back", actor=actor)
     for replica in server.replicas.filter(out_with_server=True).exclude(slot__model=None):
         put_in_service(replica=replica, actor=actor)
 

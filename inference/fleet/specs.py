@@ -35,7 +35,7 @@ def build(replica: Replica, model: CatalogModel, *, instance: str, names: list[s
 
 def names_for(replica: Replica, model: CatalogModel) -> list[str]:
     """All that must answer, also the names of models that have left the slot lately."""
-    live = replica.slot.public_names.filter(retired_at=None)
+    live = replica.slot.public_names.live()
     return replica.slot.served_names(model, list(live.values_list("name", flat=True)))
 
 

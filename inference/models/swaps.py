@@ -1,6 +1,5 @@
 """Rows of swaps: a slot moves from one model to another, replica by replica."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -36,16 +35,6 @@ class SwapState(models.TextChoices):
 
 OPEN = (SwapState.PLANNED, SwapState.APPROVED, SwapState.RUNNING, SwapState.RETURNING)
 ACTIVE = (SwapState.RUNNING, SwapState.RETURNING)
-SWAP_TRANSITIONS: Mapping[str, frozenset[str]] = {
-    SwapState.PLANNED: frozenset({SwapState.APPROVED, SwapState.CANCELLED}),
-    SwapState.APPROVED: frozenset({SwapState.RUNNING, SwapState.CANCELLED}),
-    SwapState.RUNNING: frozenset({SwapState.DONE, SwapState.RETURNING, SwapState.FAILED}),
-    SwapState.RETURNING: frozenset({SwapState.FAILED, SwapState.ABORTED}),
-    SwapState.DONE: frozenset(),
-    SwapState.FAILED: frozenset(),
-    SwapState.ABORTED: frozenset(),
-    SwapState.CANCELLED: frozenset(),
-}
 
 
 class SwapQuerySet(models.QuerySet["Swap"]):

@@ -91,12 +91,6 @@ class ServerView:
     def weights(self) -> list[str]:
         return list(self.server.report.get("weights", []))
 
-    @property
-    def has_work(self) -> bool:
-        """Something is fetched, started or emptied: worth looking again soon."""
-        fetching = any(fetch.state == "running" for fetch in self.fetches)
-        return fetching or not all(replica.at_rest for replica in self.replicas)
-
 
 def views(servers: Iterable[Server]) -> list[ServerView]:
     """Of servers that came from `with_rows`."""

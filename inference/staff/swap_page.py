@@ -32,7 +32,7 @@ WAY = (
     ReplicaState.JOINING,
     ReplicaState.SERVING,
 )
-MOVING = (*WAY[:-1],)
+MOVING = WAY[:-1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,8 @@
 """A swap's replicas: reading them with their rows, and the few writes to them."""
 
-from django.db.models import F
+from typing import Any
+
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from inference.fleet.goals import set_goal
@@ -8,6 +10,7 @@ from inference.models import (
     AtDeadline,
     CatalogModel,
     FleetEvent,
+    Goal,
     Replica,
     Swap,
     SwapReplica,
@@ -36,6 +39,12 @@ def of(swap: Swap) -> list[SwapReplica]:
             "replica__server", "replica__slot", "replica__model", "replica__goal_model", "server"
         )
     )
+
+
+def others(part: SwapReplica) -> QuerySet[Replica]:
+    """The slot's other replicas that are to serve."""
+    slot = part.swap.slot
+    return slot.replicas.filter(goal=Goal.SERVE).exclude(pk=part.replica_id)
 
 
 def mark(part: SwapReplica, state: str) -> None:
@@ -85,9 +94,20 @@ def wait(swap: Swap, code: str) -> None:
         swap.waiting_code = code
 
 
-def note(swap: Swap, what: str, *, part: SwapReplica | None = None, detail: str = "") -> None:
+def note(
+    swap: Swap,
+    what: str,
+    *,
+    part: SwapReplica | None = None,
+    detail: str = "",
+    actor: Any = None,
+) -> None:
     FleetEvent.objects.create(
-        swap=swap, replica=part.replica if part else None, what=what, detail=detail[:400]
+        swap=swap,
+        replica=part.replica if part else None,
+        what=what,
+        detail=detail[:400],
+        actor=actor,
     )
 
 

@@ -17,7 +17,6 @@ from inference.fleet.errors import FleetRefused
 from inference.models import (
     AtDeadline,
     CatalogModel,
-    FleetEvent,
     Goal,
     Replica,
     Slot,
@@ -26,6 +25,7 @@ from inference.models import (
     SwapState,
 )
 from inference.names import life
+from inference.swaps.parts import note
 
 
 class SwapRefused(FleetRefused):
@@ -69,7 +69,7 @@ def plan(
                 for n, replica in enumerate(replicas, start=1)
             )
             life.begin(slot=slot, model=model)
-            _note(swap, "planned", actor)
+            note(swap, "planned", actor=actor)
             alerts.close_of_slot("swap_failed", slot)
     except IntegrityError:
         raise SwapRefused("slot_busy") from None
@@ -109,14 +109,14 @@ def approve(*, swap: Swap, actor: Any) -> None:
             "start_at": swap.start_at or timezone.now(),
         },
     )
-    _note(swap, "approved", actor)
+    note(swap, "approved", actor=actor)
     wake.fleet()
 
 
 def start_now(*, swap: Swap, actor: Any) -> None:
     """An approved one that waits for its time doesn't wait any longer."""
     _change(swap, {"state": SwapState.APPROVED}, {"start_at": timezone.now()})
-    _note(swap, "start_now", actor)
+    note(swap, "start_now", actor=actor)
     wake.fleet()
 
 
@@ -127,18 +127,18 @@ def cancel(*, swap: Swap, actor: Any) -> None:
         {"state__in": (SwapState.PLANNED, SwapState.APPROVED)},
         {"state": SwapState.CANCELLED, "finished_at": timezone.now()},
     )
-    _note(swap, "cancelled", actor)
+    note(swap, "cancelled", actor=actor)
 
 
 def pause(*, swap: Swap, actor: Any) -> None:
     """The replica under way is finished; the next one is not begun."""
     _change(swap, {"state": SwapState.RUNNING, "paused_at": None}, {"paused_at": timezone.now()})
-    _note(swap, "paused", actor)
+    note(swap, "paused", actor=actor)
 
 
 def resume(*, swap: Swap, actor: Any) -> None:
     _change(swap, {"state": SwapState.RUNNING, "paused_at__isnull": False}, {"paused_at": None})
-    _note(swap, "resumed", actor)
+    note(swap, "resumed", actor=actor)
     wake.fleet()
 
 
@@ -149,7 +149,7 @@ def abort(*, swap: Swap, actor: Any) -> None:
         {"state": SwapState.RUNNING, "abort_asked": False},
         {"abort_asked": True, "paused_at": None},
     )
-    _note(swap, "abort_asked", actor)
+    note(swap, "abort_asked", actor=actor)
     wake.fleet()
 
 
@@ -173,7 +173,3 @@ def _change(swap: Swap, expected: dict[str, Any], values: dict[str, Any]) -> Non
     if not Swap.objects.filter(pk=swap.pk, **expected).update(**values):
         raise SwapRefused("not_now")
     swap.refresh_from_db()
-
-
-def _note(swap: Swap, what: str, actor: Any) -> None:
-    FleetEvent.objects.create(swap=swap, what=what, actor=actor)

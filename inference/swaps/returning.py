@@ -3,12 +3,11 @@
 from datetime import datetime
 
 from inference.fleet import alerts
-from inference.models import Goal, ReplicaState, Swap, SwapReplica, SwapState
+from inference.models import ReplicaState, Swap, SwapReplica, SwapState
 from inference.swaps import parts
 
 State = SwapReplica.State
 OVER = (State.RESTORED, State.DOWN, State.KEPT)
-TOUCHED = (State.DONE, State.WATCHED, State.CHANGING)
 
 
 def begin_return(swap: Swap, *, code: str, detail: str, step: str) -> None:
@@ -30,11 +29,16 @@ def go_back(swap: Swap, found: list[SwapReplica], now: datetime) -> bool:
     )
     if part.state == State.RETURNING:
         _look(swap, part)
-    elif _is_last_one(swap, part):
+        return False
+    others = set(parts.others(part).values_list("state", flat=True))
+    serves = part.replica.state == ReplicaState.SERVING
+    if serves and others == {ReplicaState.FAILED}:
+        # Serving the new model is worth more than serving none.
         parts.mark(part, State.KEPT)
         parts.note(swap, "not_restored", part=part)
         alerts.open_alert("not_restored", replica=part.replica)
-    elif _others_come_first(swap, part):
+    elif serves and others - {ReplicaState.SERVING, ReplicaState.FAILED}:
+        # One that serves is not taken out while another is still on its way.
         parts.wait(swap, "others_not_serving")
     else:
         parts.wait(swap, "")
@@ -50,23 +54,3 @@ def _look(swap: Swap, part: SwapReplica) -> None:
     elif replica.state == ReplicaState.FAILED and replica.retry_at is None:
         parts.mark(part, State.DOWN)
         parts.note(swap, "down", part=part, detail=replica.error_code)
-
-
-def _others(swap: Swap, part: SwapReplica) -> "list[str]":
-    others = swap.slot.replicas.filter(goal=Goal.SERVE).exclude(pk=part.replica_id)
-    return list(others.values_list("state", flat=True))
-
-
-def _is_last_one(swap: Swap, part: SwapReplica) -> bool:
-    """A replica that serves the new model is worth more than none, when all others are down."""
-    others = _others(swap, part)
-    serves = part.replica.state == ReplicaState.SERVING
-    return bool(others) and serves and set(others) == {ReplicaState.FAILED}
-
-
-def _others_come_first(swap: Swap, part: SwapReplica) -> bool:
-    """One that serves is not taken out while another is still on its way."""
-    if part.replica.state != ReplicaState.SERVING:
-        return False
-    moving = set(_others(swap, part)) - {ReplicaState.SERVING, ReplicaState.FAILED}
-    return bool(moving)

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from inference.fleet import alerts
 from inference.models import (
-    FleetEvent,
     ReplicaState,
     Slot,
     Swap,
@@ -33,7 +32,7 @@ def start_due(now: datetime) -> None:
             with transaction.atomic():
                 _begin(swap, now)
         except IntegrityError:
-            Swap.objects.filter(pk=swap.pk).update(waiting_code="server_busy")
+            parts.wait(swap, "server_busy")
 
 
 def _begin(swap: Swap, now: datetime) -> None:
@@ -44,7 +43,7 @@ def _begin(swap: Swap, now: datetime) -> None:
     servers = set(swap.parts.values_list("server_id", flat=True))
     SwapClaim.objects.bulk_create(SwapClaim(server_id=pk, swap=swap) for pk in sorted(servers))
     Slot.objects.filter(pk=swap.slot_id).update(rotating_since=now)
-    FleetEvent.objects.create(swap=swap, what="started")
+    parts.note(swap, "started")
 
 
 def advance(swap: Swap, now: datetime) -> None:
@@ -92,30 +91,29 @@ def _fail_untouched(swap: Swap, part: SwapReplica, code: str, detail: str) -> No
 def _next_replica(swap: Swap, found: list[SwapReplica], now: datetime) -> None:
     part = next((part for part in found if part.state != State.DONE), None)
     if part is None:
-        _finish(swap, found)
+        _finish(swap)
     elif part.state == State.WAITING:
         _try_to_begin(swap, part, now)
     elif part.state == State.CHANGING:
-        _watch_change(swap, found, part)
+        _watch_change(swap, part)
     else:
-        _watch_service(swap, found, part, now)
+        _watch_service(swap, part, now)
 
 
 def _try_to_begin(swap: Swap, part: SwapReplica, now: datetime) -> None:
     """Never fewer than all but one: the others have to serve before one is taken out."""
     if swap.paused_at:
         return
-    others = swap.slot.replicas.filter(goal="serve").exclude(pk=part.replica_id)
     if part.replica.server.silent(now):
         parts.wait(swap, "server_silent")
-    elif others.exclude(state=ReplicaState.SERVING).exists():
+    elif parts.others(part).exclude(state=ReplicaState.SERVING).exists():
         parts.wait(swap, "others_not_serving")
     else:
         parts.wait(swap, "")
         parts.send(part, swap.to_model, State.CHANGING)
 
 
-def _watch_change(swap: Swap, found: list[SwapReplica], part: SwapReplica) -> None:
+def _watch_change(swap: Swap, part: SwapReplica) -> None:
     replica = part.replica
     if replica.state == ReplicaState.FAILED or replica.error_code == "drain_deadline":
         step = parts.failed_step(replica)
@@ -125,7 +123,7 @@ def _watch_change(swap: Swap, found: list[SwapReplica], part: SwapReplica) -> No
         parts.mark(part, State.WATCHED)
 
 
-def _watch_service(swap: Swap, found: list[SwapReplica], part: SwapReplica, now: datetime) -> None:
+def _watch_service(swap: Swap, part: SwapReplica, now: datetime) -> None:
     """A few minutes of members' own requests, before the next one is begun."""
     replica = part.replica
     bad = replica.watch["verdict"]["code"] if "bad" in replica.watch else ""
@@ -138,7 +136,7 @@ def _watch_service(swap: Swap, found: list[SwapReplica], part: SwapReplica, now:
         parts.mark(part, State.DONE)
 
 
-def _finish(swap: Swap, found: list[SwapReplica]) -> None:
+def _finish(swap: Swap) -> None:
     """Once: the UPDATE on the state decides. Names are published and members told after it."""
     now = timezone.now()
     with transaction.atomic():
