@@ -125,7 +125,7 @@ def test_another_host_is_a_404(scene: Scene, host: str) -> None:
 
 def test_a_404_below_messages_has_anthropics_shape(scene: Scene) -> None:
     answer = post(scene.edge.api, "/v1/messages/batches")
-    message = unknown_url(scene)["error"]["message"]  # type: ignore[index]
+    message = unknown_url(scene)["error"]["message"]
     assert (answer.status, answer.json) == (
         404,
         {"type": "error", "error": {"type": "not_found_error", "message": message}},

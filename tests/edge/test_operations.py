@@ -178,7 +178,7 @@ class NamedHTTPS(http.client.HTTPSConnection):
         name, self.host = self.host, "127.0.0.1"
         http.client.HTTPConnection.connect(self)
         self.host = name
-        self.sock = self._context.wrap_socket(self.sock, server_hostname=name)  # type: ignore[attr-defined]
+        self.sock = self._context.wrap_socket(self.sock, server_hostname=name)
 
 
 def test_production_tls_on_one_address_for_both_names(tmp_path: Path) -> None:
@@ -246,6 +246,6 @@ def test_a_reload_keeps_running_streams(tmp_path: Path) -> None:
 
 
 def slow_answer(connection: object) -> None:
-    connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\none")  # type: ignore[attr-defined]
+    connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\none")
     time.sleep(1)
-    connection.send(b"two")  # type: ignore[attr-defined]
+    connection.send(b"two")

@@ -40,7 +40,7 @@ def running(
     with log.open("ab") as output:
         process = subprocess.Popen(
             [str(part) for part in command], stdout=output, stderr=output, **popen
-        )  # type: ignore[call-overload]
+        )
     try:
         wait(ready, process, log)
         yield process

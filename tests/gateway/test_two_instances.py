@@ -92,7 +92,7 @@ class Pair:
             yield tuple(
                 Member(key=key, http=stack.enter_context(httpx.Client(base_url=url, timeout=30)))
                 for url in (self.first.url, self.second.url)
-            )  # type: ignore[misc]
+            )
         self.first.post("/key/delete", keys=[token(key)])
 
 

@@ -56,9 +56,10 @@ def test_what_another_replica_has_is_not_given_twice(
     chat: Slot, machine_room: Server, first: Replica, gpus: list[int], port: int, code: str
 ) -> None:
     assert first.gpus == [0]
-    add = lambda: replicas.add(  # noqa: E731
-        slot=chat, server=machine_room, gpus=gpus, port=port, actor=None
-    )
+
+    def add() -> None:
+        replicas.add(slot=chat, server=machine_room, gpus=gpus, port=port, actor=None)
+
     assert refused(add) == code
     assert Replica.objects.count() == 1
 
@@ -89,8 +90,7 @@ def test_a_slot_never_gets_a_replica_of_another_model(
 def test_a_model_that_needs_more_gpus_than_there_are(chat: Slot, machine_room: Server) -> None:
     Slot.objects.filter(pk=chat.pk).update(model=rooms.catalog_model("big", gpus_needed=2))
     replica = rooms.replica(Slot.objects.get(pk=chat.pk), machine_room)
-    put = lambda: replicas.put_in_service(replica=replica, actor=None)  # noqa: E731
-    assert refused(put) == "gpus_differ"
+    assert refused(lambda: replicas.put_in_service(replica=replica, actor=None)) == "gpus_differ"
 
 
 def test_a_server_goes_out_and_comes_back_with_its_seats(

@@ -61,8 +61,8 @@ def test_every_live_name_is_an_entry_that_calls_the_slot(
         },
     }
     embed = entry(fake, "embed")
-    assert embed["litellm_params"]["api_base"] == f"{site.POOL_URL}/embed/v1"  # type: ignore[index]
-    assert embed["model_info"]["mode"] == "embedding"  # type: ignore[index]
+    assert embed["litellm_params"]["api_base"] == f"{site.POOL_URL}/embed/v1"
+    assert embed["model_info"]["mode"] == "embedding"
 
 
 def test_a_second_pass_changes_nothing(
@@ -76,7 +76,7 @@ def test_a_second_pass_changes_nothing(
 
 def limits(fake: FakeGateway, name: str) -> tuple[int, int]:
     info = entry(fake, name)["model_info"]
-    return info["max_input_tokens"], info["max_output_tokens"]  # type: ignore[index]
+    return info["max_input_tokens"], info["max_output_tokens"]
 
 
 def test_s11_names_through_a_swap(
@@ -129,7 +129,7 @@ def test_an_entry_of_ours_without_a_row_is_removed(
 ) -> None:
     publish(client=client_of_fake)
     left = {**entry(fake, "nan"), "model_name": "ghost"}
-    left["model_info"] = {**left["model_info"], "id": "name:ghost"}  # type: ignore[dict-item]
+    left["model_info"] = {**left["model_info"], "id": "name:ghost"}
     fake.models.entries["name:ghost"] = left
     publish(client=client_of_fake)
     assert fake.models.names() == ["nan", "old-one"]
@@ -166,7 +166,7 @@ def test_entries_from_before_a_change_of_address_are_still_ours(
     fake: FakeGateway, client_of_fake: Gateway, fleet: Fleet, settings: object
 ) -> None:
     publish(client=client_of_fake)
-    settings.SITE_URL = "https://elsewhere.example"  # type: ignore[attr-defined]
+    settings.SITE_URL = "https://elsewhere.example"
     assert publish(client=client_of_fake) == Outcome(put=2)
     assert fake.models.names() == ["nan", "old-one"]
 

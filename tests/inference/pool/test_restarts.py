@@ -73,7 +73,7 @@ def test_a_crash_after_the_commands_brings_nothing_back(
 
     class Dies(Pool):
         def apply(self, commands: object) -> list[str]:
-            super().apply(commands)  # type: ignore[arg-type]
+            super().apply(commands)
             raise KeyboardInterrupt
 
     proxy.until_ready(at(engine, "ready"))

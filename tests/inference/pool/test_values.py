@@ -62,7 +62,7 @@ def test_commands_check_for_themselves() -> None:
     )
     for make in (
         lambda: pool.set_state(("web", 1), "maint"),
-        lambda: pool.set_state(key, "ready;quit"),  # type: ignore[arg-type]
+        lambda: pool.set_state(key, "ready;quit"),
         lambda: pool.set_address(key, "10.0.0.7", 99_999),
         lambda: pool.set_limit(key, 0),
         lambda: Pool(Path("/tmp/a;b")),

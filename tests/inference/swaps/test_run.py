@@ -89,7 +89,7 @@ def test_preflight_touches_nothing(swap: Swap, told: Told) -> None:
     """S14."""
     room = Room()
     bad = {"name": "weights", "ok": False, "code": "weights_missing", "detail": "tests/new-model"}
-    room.preflight = lambda part: [*PASSED, bad] if part.position == 2 else PASSED  # type: ignore[method-assign]
+    room.preflight = lambda part: [*PASSED, bad] if part.position == 2 else PASSED
     assert room.until_over(swap).state == "failed"
     assert (swap.error_code, swap.error_step) == ("weights_missing", "preflight")
     assert (room.drained, models()) == ([], ["serving old-model"] * 2)
