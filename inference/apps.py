@@ -9,6 +9,7 @@ class InferenceConfig(AppConfig):
     def ready(self) -> None:
         from inference import metrics
         from inference.status import metrics as status
+        from nan.ops import tell
 
-        metrics.register()
-        status.register()
+        tell(metrics.collect)
+        tell(status.collect)

@@ -1,31 +1,19 @@
 """What Prometheus may know of keys and names: counts from rows, no person and no key in a label."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from django.db.models import Count, Q
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import REGISTRY, Collector
 
 from inference.models import Key, KeyHolder, KeyState, PublicName, Reconciliation
 
 
-class KeyCollector(Collector):
-    """Reads the rows when it is scraped, so that every web process tells the same."""
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: the registry would otherwise collect, and so query, while Django starts."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        yield _keys()
-        yield from _waiting()
-        yield from _drift()
-        yield from _names()
-
-
-def register() -> None:
-    REGISTRY.register(KeyCollector())
+def collect() -> Iterator[Metric]:
+    yield _keys()
+    yield from _waiting()
+    yield from _drift()
+    yield from _names()
 
 
 def _keys() -> Metric:

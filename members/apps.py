@@ -8,5 +8,6 @@ class MembersConfig(AppConfig):
 
     def ready(self) -> None:
         from members import metrics
+        from nan.ops import tell
 
-        metrics.register()
+        tell(metrics.collect)

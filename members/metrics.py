@@ -1,34 +1,22 @@
 """What Prometheus may know of people and mail: counts and ages, nobody in a label."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
 from django.db.models import Count, Max, Min, Q
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import REGISTRY, Collector
 
 from members.models import Application, Decision, Mail, Membership
 
 
-class MemberCollector(Collector):
-    """Reads the rows when it is scraped, so that every web process tells the same."""
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: the registry would otherwise collect, and so query, while Django starts."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        now = timezone.now()
-        yield from _waitlist(now)
-        yield from _mails(now)
-        yield GaugeMetricFamily(
-            "nan_members", "Active members.", value=Membership.objects.active().count()
-        )
-
-
-def register() -> None:
-    REGISTRY.register(MemberCollector())
+def collect() -> Iterator[Metric]:
+    now = timezone.now()
+    yield from _waitlist(now)
+    yield from _mails(now)
+    yield GaugeMetricFamily(
+        "nan_members", "Active members.", value=Membership.objects.active().count()
+    )
 
 
 def _waitlist(now: datetime) -> Iterator[Metric]:

@@ -1,11 +1,34 @@
 """Answers for machines: is this process alive, can it serve, what do its rows say."""
 
+from collections.abc import Callable, Iterable
+
 from django.core.cache import cache
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+
+class FromRows(Collector):
+    """Reads the rows when it is scraped, so that every web process tells the same."""
+
+    def __init__(self, read: Callable[[], Iterable[Metric]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry would otherwise collect, and so query, while Django starts."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        return self._read()
+
+
+def tell(read: Callable[[], Iterable[Metric]]) -> None:
+    """In every scrape from now on."""
+    REGISTRY.register(FromRows(read))
 
 
 @require_safe

@@ -21,7 +21,8 @@ LONGEST = 60_000
 """Tokens, at most, of the long prompt: a GPU reads them in the time that one call has."""
 SLOT_SECONDS = 8
 """In which the place of a call that was left must be free."""
-_LIMITED = "HTTP 429"
+LIMITED = "HTTP 429"
+"""As checks tell of it in the detail of a failure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ def cancel(run: Run) -> None:
         try:
             run.chat("Say hello.", max_tokens=chat_checks.SHORT, **chat_checks.quiet(run))
         except Failed as failed:
-            if failed.detail != _LIMITED:
+            if failed.detail != LIMITED:
                 raise
             if time.monotonic() - began > SLOT_SECONDS:
                 raise Failed("probe_slot_taken", f"after {SLOT_SECONDS} s") from None

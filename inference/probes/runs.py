@@ -20,7 +20,7 @@ from inference.engine import Engine
 from inference.fleet.alerts import close_alert, open_alert
 from inference.models import ProbeResult, ProbeRun, ProbeRunState, Slot, Swap, SwapState
 from inference.probes import own_key
-from inference.probes.calls import BY_NAME, calls_for, claimed
+from inference.probes.calls import BY_NAME, LIMITED, calls_for, claimed
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +30,6 @@ TASK_SECONDS = 5
 KEY_SECONDS = 8
 LIMITS = smoke.Limits(first=20, whole=25)
 """More patience than a smoke test has: members use the same engine meanwhile."""
-LIMITED = "HTTP 429"
 Cause = ProbeRun.Cause
 
 

@@ -4,13 +4,12 @@ A slot is called as in the pool (`slot01`), a replica by its row (`r12`). Every 
 every scrape, with 0 where there is nothing: one that comes and goes can't be alerted on.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
 from django.db.models import Max
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import REGISTRY, Collector
 
 from inference.models import (
     Alert,
@@ -28,26 +27,15 @@ from inference.models import (
 QUEUES = ("default", "fleet", "gateway")
 
 
-class FleetCollector(Collector):
-    """Reads the rows when it is scraped, so that every web process tells the same."""
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: the registry would otherwise collect, and so query, while Django starts."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        now = timezone.now()
-        replicas = list(Replica.objects.select_related("slot"))
-        yield _states(replicas)
-        yield from _slots(replicas)
-        yield _servers(now)
-        yield _stuck(now)
-        yield _alerts()
-        yield _heartbeats()
-
-
-def register() -> None:
-    REGISTRY.register(FleetCollector())
+def collect() -> Iterator[Metric]:
+    now = timezone.now()
+    replicas = list(Replica.objects.select_related("slot"))
+    yield _states(replicas)
+    yield from _slots(replicas)
+    yield _servers(now)
+    yield _stuck(now)
+    yield _alerts()
+    yield _heartbeats()
 
 
 def _states(replicas: list[Replica]) -> Metric:
