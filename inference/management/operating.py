@@ -71,11 +71,21 @@ def run(command: BaseCommand, options: dict[str, Any]) -> None:
             rows: Sequence[Row] = getattr(command, f"do_{options['verb']}")(options)
         except FleetRefused as refusal:
             raise CommandError(f"{words(refusal.code)} Nothing was changed.") from None
-        if options.get("json"):
-            command.stdout.write(json.dumps(rows, default=str))
-            return
-        for row in rows:
-            command.stdout.write("  ".join(f"{name}={value}" for name, value in row.items()))
+        show(command, rows, as_json=bool(options.get("json")))
+
+
+def show(
+    command: BaseCommand, found: Row | Sequence[Row], *, as_json: bool, nothing: str = ""
+) -> None:
+    """A line for each row, or all of it as one JSON value; `nothing` is said where no row is."""
+    if as_json:
+        command.stdout.write(json.dumps(found, default=str))
+        return
+    rows = [found] if isinstance(found, dict) else found
+    if nothing and not rows:
+        command.stdout.write(nothing)
+    for row in rows:
+        command.stdout.write("  ".join(f"{name}={value}" for name, value in row.items()))
 
 
 def acting(options: dict[str, Any]) -> Any:

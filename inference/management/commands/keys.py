@@ -1,6 +1,5 @@
 """`manage.py keys list|rotate|revoke|reconcile`: what the pages do, for scripts and bad days."""
 
-import json
 import time
 from argparse import ArgumentParser
 from typing import Any
@@ -12,6 +11,7 @@ from django.utils import translation
 
 from inference import keys, reveal
 from inference.errors import words
+from inference.management import operating
 from inference.models import Key, KeyState
 from inference.reconcile import reconcile
 
@@ -37,8 +37,7 @@ class Command(BaseCommand):
         compare.add_argument(
             "--force", action="store_true", help="remove unknown keys even if there are many"
         )
-        for verb in (listed, rotate, revoke, compare):
-            verb.add_argument("--json", action="store_true", help="for scripts")
+        operating.can_print_json(listed, rotate, revoke, compare)
 
     def handle(self, *args: Any, **options: Any) -> None:
         run = getattr(self, f"_{options['verb']}")
@@ -46,14 +45,7 @@ class Command(BaseCommand):
             result = run(options)
         except keys.KeyRefused as error:
             raise CommandError(_operators_words(error.code)) from None
-        if options["json"]:
-            self.stdout.write(json.dumps(result, default=str))
-            return
-        rows = result if isinstance(result, list) else [result]
-        if not rows:
-            self.stdout.write("No keys.")
-        for row in rows:
-            self.stdout.write("  ".join(f"{name}={value}" for name, value in row.items()))
+        operating.show(self, result, as_json=bool(options.get("json")), nothing="No keys.")
 
     def _list(self, options: dict[str, Any]) -> list[dict[str, Any]]:
         rows = Key.objects.live().select_related("holder__member")
