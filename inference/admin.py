@@ -33,6 +33,25 @@ from inference.models import (
 from nan.admin import ReadOnlyAdmin, ReadOnlyInline
 
 
+def linked(name: str, description: Any) -> Any:
+    """A column that leads to the row of a foreign key; which the list must select."""
+
+    @admin.display(description=description, ordering=name)
+    def column(_admin: admin.ModelAdmin[Any], row: Any) -> str:
+        to = getattr(row, name)
+        if to is None:
+            return ""
+        address = reverse(f"admin:{to._meta.app_label}_{to._meta.model_name}_change", args=[to.pk])
+        return format_html('<a href="{}">{}</a>', address, to)
+
+    return column
+
+
+@admin.display(description=_("error"))
+def why(row: Replica | Swap) -> str:
+    return str(fleet_words(row.error_code)) if row.error_code else ""
+
+
 class KeyInline(ReadOnlyInline):
     model = Key
     fields = ("hint", "state", "rpm", "parallel", "requested_at", "deleted_at", "last_used_on")
@@ -101,13 +120,7 @@ class KeyEventAdmin(ReadOnlyAdmin):
     search_fields = ("holder__member__email", "reason", "=key__id")
     list_select_related = ("key", "holder__member", "actor")
     date_hierarchy = "at"
-
-    @admin.display(description=_("key"))
-    def key_link(self, event: KeyEvent) -> str:
-        if event.key is None:
-            return ""
-        address = reverse("admin:inference_key_change", args=[event.key_id])
-        return format_html('<a href="{}">{}</a>', address, event.key)
+    key_link = linked("key", _("key"))
 
     @admin.display(description=_("holder"))
     def holder_link(self, event: KeyEvent) -> str:
@@ -122,25 +135,11 @@ class ReconciliationAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Server)
-class ServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # see nan.admin
+class ServerAdmin(admin.ModelAdmin[Server]):
     list_display = ("name", "seats", "active", "engine", "reported_at", "added_at")
     readonly_fields = ("added_at", "joined_at", "address", "driver", "engine", "reported_at")
     list_filter = ("active",)
     search_fields = ("name",)
-
-
-def linked(name: str, description: Any) -> Any:
-    """A column that leads to the row of a foreign key; which the list must select."""
-
-    @admin.display(description=description, ordering=name)
-    def column(_admin: admin.ModelAdmin, row: Any) -> str:  # type: ignore[type-arg]
-        to = getattr(row, name)
-        if to is None:
-            return ""
-        address = reverse(f"admin:{to._meta.app_label}_{to._meta.model_name}_change", args=[to.pk])
-        return format_html('<a href="{}">{}</a>', address, to)
-
-    return column
 
 
 class FleetEventInline(ReadOnlyInline):
@@ -190,21 +189,17 @@ class SlotAdmin(ReadOnlyAdmin):
 
 @admin.register(Replica)
 class ReplicaAdmin(ReadOnlyAdmin):
-    list_display = ("__str__", "slot_link", "server_link", "goal", "state", "model_link", "why")
+    list_display = ("__str__", "slot_link", "server_link", "goal", "state", "model_link", why)
     list_filter = ("state", "goal", "slot", "server")
     list_select_related = ("slot", "server", "model")
     slot_link = linked("slot", pgettext_lazy("fleet", "slot"))
     server_link = linked("server", _("server"))
     model_link = linked("model", _("model"))
 
-    @admin.display(description=_("error"))
-    def why(self, replica: Replica) -> str:
-        return str(fleet_words(replica.error_code)) if replica.error_code else ""
-
 
 @admin.register(Swap)
 class SwapAdmin(ReadOnlyAdmin):
-    list_display = ("id", "slot_link", "from_link", "to_link", "state", "proposed_by", "why")
+    list_display = ("id", "slot_link", "from_link", "to_link", "state", "proposed_by", why)
     list_filter = ("state", "slot")
     list_select_related = ("slot", "from_model", "to_model", "proposed_by")
     date_hierarchy = "proposed_at"
@@ -212,10 +207,6 @@ class SwapAdmin(ReadOnlyAdmin):
     slot_link = linked("slot", pgettext_lazy("fleet", "slot"))
     from_link = linked("from_model", _("from"))
     to_link = linked("to_model", _("to"))
-
-    @admin.display(description=_("error"))
-    def why(self, swap: Swap) -> str:
-        return str(fleet_words(swap.error_code)) if swap.error_code else ""
 
 
 @admin.register(PublicName)

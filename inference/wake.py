@@ -11,7 +11,7 @@ from nan.celery import enqueue
 GATEWAY_AWAKE = "gateway-worker-awake"
 ADVANCE_KEYS = "inference.tasks.gateway_advance_keys"
 PUBLISH_NAMES = "inference.tasks.gateway_publish_names"
-FLEET_PASS = "inference.tasks.fleet_pass"  # noqa: S105  # a name, not a password
+MOVE_FLEET = "inference.tasks.fleet_pass"
 CHECK_REPLICA = "inference.tasks.fleet_check_replica"
 WATCH_REPLICA = "inference.tasks.fleet_watch_replica"
 MAKE_PROBES = "inference.tasks.make_probes"
@@ -37,7 +37,7 @@ def names() -> None:
 
 def fleet() -> None:
     """A goal or a swap has changed, or the last pass left something moving."""
-    enqueue(FLEET_PASS)
+    enqueue(MOVE_FLEET)
 
 
 def check(replica_id: int, instance: str) -> None:

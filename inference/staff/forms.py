@@ -1,7 +1,7 @@
 """Forms of servers and replicas."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.core.validators import RegexValidator
@@ -47,7 +47,7 @@ class InviteForm(forms.Form):
         return name
 
 
-class SeatsForm(forms.ModelForm):  # type: ignore[type-arg]
+class SeatsForm(forms.ModelForm[Server]):
     class Meta:
         model = Server
         fields: ClassVar[list[str]] = ["seats"]
@@ -95,7 +95,7 @@ class ReplicaForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.server = server
         choices = [(gpu.index, f"{gpu.index}: {gpu.name}") for gpu in gpus]
-        self.fields["gpus"].choices = choices  # type: ignore[attr-defined]
+        cast(forms.TypedMultipleChoiceField, self.fields["gpus"]).choices = choices
         if not choices:
             del self.fields["gpus"]
         self.fields["port"].initial = _free_port(server)
@@ -130,11 +130,11 @@ class PutInForm(forms.Form):
         if slot.model_id:
             del self.fields["model"]
             return
-        offered = CatalogModel.objects.offered().filter(kind=slot.kind)
-        self.fields["model"].queryset = offered  # type: ignore[attr-defined]
+        field = cast(forms.ModelChoiceField[CatalogModel], self.fields["model"])
+        field.queryset = CatalogModel.objects.offered().filter(kind=slot.kind)
 
 
-class SlotForm(forms.ModelForm):  # type: ignore[type-arg]
+class SlotForm(forms.ModelForm[Slot]):
     class Meta:
         model = Slot
         fields: ClassVar[list[str]] = [

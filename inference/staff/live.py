@@ -18,7 +18,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django_htmx.http import HttpResponseClientRefresh
 
-from nan.access import has_staff_access
+from nan.access import HtmxRequest, has_staff_access
 
 SECONDS = 2
 ELEMENT = (
@@ -71,9 +71,9 @@ def signed_out_refreshes(view: View) -> View:
     instead of having the sign-in page put into its middle."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HtmxRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         user = request.user
-        if request.htmx and not (user.is_authenticated and has_staff_access(request)):  # type: ignore[attr-defined]
+        if request.htmx and not (user.is_authenticated and has_staff_access(request)):
             return HttpResponseClientRefresh()
         return view(request, *args, **kwargs)
 

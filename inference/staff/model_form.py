@@ -48,7 +48,7 @@ def _json_field(label: Any, help_text: Any, rows: int) -> PastedJSON:
     )  # fmt: skip
 
 
-class ModelForm(forms.ModelForm):  # type: ignore[type-arg]
+class ModelForm(forms.ModelForm[CatalogModel]):
     capabilities = forms.MultipleChoiceField(
         label=gettext_lazy("Capabilities"),
         help_text=gettext_lazy("Each is proven by the smoke test before members get the model."),

@@ -54,7 +54,7 @@ class ChoiceForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        slots = list(self.fields["slot"].queryset)  # type: ignore[attr-defined]
+        slots = list(Slot.objects.exclude(model=None))
         chosen = self["slot"].value()
         slot = next((slot for slot in slots if slot.name == chosen), slots[0] if slots else None)
         models = models_for(slot) if slot else []

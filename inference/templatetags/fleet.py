@@ -1,6 +1,7 @@
 """How the fleet's figures are written: memory, durations, percentages, states."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext, pgettext_lazy
 
 from inference.fleet import words as catalogue
-from inference.models import FleetEvent, ReplicaState, Swap, SwapReplica, SwapState
+from inference.models import ReplicaState, Swap, SwapReplica, SwapState
 from inference.staff import events, model_form
 from inference.staff.live import Part
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
 register = template.Library()
+register.filter(events.happened)
+register.filter(events.remark)
 MIB_PER_GIB = 1024
 STEPS: "dict[str, StrPromise]" = {
     "preflight": pgettext_lazy("step", "Checks before the start"),
@@ -30,7 +33,7 @@ STEPS: "dict[str, StrPromise]" = {
     "watch": pgettext_lazy("step", "Watching"),
 }
 CAPABILITIES = dict(model_form.CAPABILITIES)
-TONES = {
+TONES: Mapping[str, str] = {
     ReplicaState.SERVING: "good",
     ReplicaState.FAILED: "bad",
     ReplicaState.STARTING: "wait",
@@ -39,7 +42,7 @@ TONES = {
     ReplicaState.DRAINING: "wait",
     ReplicaState.STOPPING: "wait",
 }
-SWAP_TONES = {
+SWAP_TONES: Mapping[str, str] = {
     SwapState.PLANNED: "wait",
     SwapState.RUNNING: "wait",
     SwapState.RETURNING: "wait",
@@ -107,12 +110,12 @@ def in_words(detail: str) -> str:
 
 @register.filter
 def tone(state: str) -> str:
-    return str(TONES.get(ReplicaState(state), "")) if state in ReplicaState else ""
+    return TONES.get(state, "")
 
 
 @register.filter
 def swap_tone(state: str) -> str:
-    return str(SWAP_TONES.get(state, ""))  # type: ignore[call-overload]
+    return SWAP_TONES.get(state, "")
 
 
 @register.filter
@@ -126,16 +129,6 @@ def swap_word(swap: Swap) -> str:
 @register.filter
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
-
-
-@register.filter
-def happened(event: FleetEvent) -> str:
-    return events.happened(event)
-
-
-@register.filter
-def remark(event: FleetEvent) -> str:
-    return events.remark(event)
 
 
 @register.filter
