@@ -5,12 +5,12 @@ worker here: then GPU servers join from elsewhere (/staff/servers/).
 """
 
 import sys
-from functools import partial
 from pathlib import Path
 
-from . import environment, ready
+from . import environment
 from .config import HOST, ROOT, Stack
 from .part import Part
+from .workers import worker
 
 PYTHON = sys.executable
 KINDS = ("simulator", "vllm", "none")
@@ -46,21 +46,14 @@ def kind(stack: Stack) -> str:
 
 def gpu_worker(stack: Stack) -> Part:
     """As on any GPU server: no database, no page; only the broker and the engines' key."""
-    note = stack.state_dir / "run" / "worker-gpu.ready"
-    queue = f"gpu.{SERVER}"
-    return Part(
-        name="worker-gpu",
-        argv=[
-            *(PYTHON, "-m", "celery", "-A", "nan", "worker", "-Q", queue),
-            *("-P", "threads", "-c", "2", "-n", f"{queue}@%h", "-l", "WARNING"),
-            *("-I", "nan.local.announce", "--without-mingle", "--without-gossip"),
-        ],
-        env={**_host(stack), "NAN_READY_FILE": str(note)},
+    return worker(
+        stack,
+        "gpu",
+        threads=2,
+        env=_host(stack),
+        queue=f"gpu.{SERVER}",
         after=("valkey",),
-        prepare=partial(_fresh, note),
-        ready=partial(ready.written, note),
         stop_seconds=15,
-        cwd=ROOT,
     )
 
 
@@ -88,11 +81,6 @@ def models_folder(stack: Stack) -> Path:
     """Of real models there is one for all stacks of this checkout: deploy/engine/models.py made
     them once."""
     return VLLM_MODELS if kind(stack) == "vllm" else stack.state_dir / "models"
-
-
-def _fresh(note: Path) -> None:
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.unlink(missing_ok=True)
 
 
 def first_fleet(stack: Stack) -> Part:

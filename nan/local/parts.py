@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from . import edge as haproxy
 from . import engines, environment, postgres, ready, valkey
 from .config import HOST, ROOT, WEB_THREADS, WEB_WORKERS, Stack
 from .part import Part
+from .workers import fresh, worker
 
 PYTHON = sys.executable
 GATEWAY_SOURCE = ROOT / "deploy" / "gateway"
@@ -197,26 +197,6 @@ def _memory_dir() -> str:
     return "/dev/shm" if Path("/dev/shm").is_dir() else "/tmp"
 
 
-def worker(stack: Stack, queue_name: str, *, threads: int, env: dict[str, str]) -> Part:
-    """Without mingle and gossip, which wait for other workers at the start."""
-    name = f"worker-{queue_name}"
-    note = stack.state_dir / "run" / f"{name}.ready"
-    return Part(
-        name=name,
-        argv=[
-            *(PYTHON, "-m", "celery", "-A", "nan", "worker", "-Q", queue_name),
-            *("-P", "threads", "-c", str(threads), "-n", f"{queue_name}@%h", "-l", "WARNING"),
-            *("-I", "nan.local.announce", "--without-mingle", "--without-gossip"),
-        ],
-        env={**env, "NAN_READY_FILE": str(note)},
-        after=("migrate", "valkey"),
-        prepare=_fresh(note),
-        ready=partial(ready.written, note),
-        stop_seconds=35,  # no task of ours runs longer than 30 s
-        cwd=ROOT,
-    )
-
-
 def beat(stack: Stack) -> Part:
     schedule = stack.state_dir / "run" / "beat-schedule"
     began = schedule.with_name("beat.began")
@@ -229,17 +209,7 @@ def beat(stack: Stack) -> Part:
         env=environment.app(stack, part="beat"),
         after=("migrate", "valkey"),
         # Beat stores its schedule as soon as it runs; the old one says what is overdue.
-        prepare=_fresh(began, touch=True),
+        prepare=fresh(began, touch=True),
         ready=partial(ready.written_since, began, schedule),
         cwd=ROOT,
     )
-
-
-def _fresh(file: Path, *, touch: bool = False) -> Callable[[], None]:
-    def renew() -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)
-        if touch:
-            file.touch()
-
-    return renew
