@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 
 from inference.fleet import catalogue
 from inference.models import CatalogModel, PublicName, Slot
 from members.models import User
 from tests.inference.staff import rows
+from tests.inference.staff.pages import html
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -35,10 +35,6 @@ GOOD: dict[str, Any] = {
     "load_seconds": "900",
     "offered": "on",
 }
-
-
-def html(answer: HttpResponse) -> str:
-    return " ".join(answer.content.decode().split())
 
 
 def as_data(text: str) -> Any:

@@ -3,39 +3,27 @@
 from datetime import timedelta
 
 import pytest
-from django.http import HttpResponse
 from django.utils import timezone
 
-from inference.models import CatalogModel, Replica, Slot, Swap
+from inference.models import CatalogModel, Slot, Swap
 from members.models import User
 from tests.inference.staff import rows
+from tests.inference.staff.pages import CHOICE, NEW_SWAP, Fleet, html
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
-NEW = "/staff/swaps/new/?slot=nan&model=birch"
-CHOICE = {"at_deadline": "abort", "drain_minutes": "15", "watch_seconds": "120", "reason": "Vote"}
-Fleet = tuple[Slot, list[Replica], CatalogModel]
-
-
-@pytest.fixture
-def fleet(db: None) -> Fleet:
-    return rows.small_fleet(2)
-
-
-def html(answer: HttpResponse) -> str:
-    return " ".join(answer.content.decode().split())
 
 
 def test_two_steps_without_a_script(admin: User, fleet: Fleet) -> None:
     client = signed_in(admin)
     page = html(client.get("/staff/swaps/new/"))
     assert ('<form method="get">' in page, 'value="birch"' in page) == (True, True)
-    page = html(client.get(NEW))
+    page = html(client.get(NEW_SWAP))
     assert ("Gained: reasoning" in page, "Lost:</strong> vision" in page) == (True, True)
     assert "The context stays at 32,768 tokens." in page
     assert "No gap: one replica after another" in page
     assert page.index("1. gpu-1:8101") < page.index("2. gpu-1:8102")
-    answer = client.post(NEW, CHOICE)
+    answer = client.post(NEW_SWAP, CHOICE)
     swap = Swap.objects.get()
     assert answer["Location"] == f"/staff/swaps/{swap.pk}/"
     assert (swap.state, swap.proposed_by, swap.drain_seconds, swap.reason) == (
@@ -101,7 +89,7 @@ def test_only_what_the_slot_can_have_is_offered(admin: User, fleet: Fleet) -> No
 
 def test_a_wrong_answer_keeps_the_others(admin: User, fleet: Fleet) -> None:
     late = {**CHOICE, "start_at": "2001-01-01T10:00"}
-    answer = signed_in(admin).post(NEW, late)
+    answer = signed_in(admin).post(NEW_SWAP, late)
     assert (answer.status_code, Swap.objects.count()) == (422, 0)
     assert "That time is over." in html(answer)
     assert answer.context["form"]["reason"].value() == "Vote"
@@ -109,7 +97,7 @@ def test_a_wrong_answer_keeps_the_others(admin: User, fleet: Fleet) -> None:
 
 def test_a_start_is_in_the_time_of_the_site(admin: User, fleet: Fleet) -> None:
     day = (timezone.localtime() + timedelta(days=2)).strftime("%Y-%m-%d")
-    signed_in(admin).post(NEW, {**CHOICE, "start_at": f"{day}T07:30"})
+    signed_in(admin).post(NEW_SWAP, {**CHOICE, "start_at": f"{day}T07:30"})
     start_at = Swap.objects.get().start_at
     assert start_at is not None
     assert timezone.localtime(start_at).strftime("%Y-%m-%d %H:%M") == f"{day} 07:30"
@@ -117,9 +105,9 @@ def test_a_start_is_in_the_time_of_the_site(admin: User, fleet: Fleet) -> None:
 
 def test_two_clicks_plan_one_swap(admin: User, other_admin: User, fleet: Fleet) -> None:
     client = signed_in(admin)
-    first, second = client.post(NEW, CHOICE), client.post(NEW, CHOICE)
+    first, second = client.post(NEW_SWAP, CHOICE), client.post(NEW_SWAP, CHOICE)
     assert first["Location"] == second["Location"]
     assert Swap.objects.count() == 1
-    other = signed_in(other_admin).post(NEW, CHOICE)
+    other = signed_in(other_admin).post(NEW_SWAP, CHOICE)
     assert (other.status_code, Swap.objects.count()) == (422, 1)
     assert "Another swap of this slot is open." in html(other)

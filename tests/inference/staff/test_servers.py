@@ -13,6 +13,7 @@ from pytest_django import Settings
 from inference.models import FleetEvent, Replica, Server
 from members.models import User
 from tests.inference.staff import rows
+from tests.inference.staff.pages import html
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -26,10 +27,6 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         "inference.fleet.tell._send", lambda server, task, *args, **_: said.append((task, *args))
     )
     return said
-
-
-def html(answer: HttpResponse) -> str:
-    return " ".join(answer.content.decode().split())
 
 
 # -- What they say ----------------------------------------------------------------------------

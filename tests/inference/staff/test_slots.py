@@ -4,19 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.utils import timezone
 
 from inference.models import FleetEvent, PublicName, Replica, Slot
 from members.models import User
 from tests.inference.staff import rows
+from tests.inference.staff.pages import html
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
-
-
-def html(answer: HttpResponse) -> str:
-    return " ".join(answer.content.decode().split())
 
 
 def test_slots_with_their_names_and_replicas(admin: User) -> None:

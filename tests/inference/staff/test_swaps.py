@@ -3,29 +3,17 @@
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from inference.models import CatalogModel, FleetEvent, Replica, Server, Slot, Swap
+from inference.models import FleetEvent, Replica, Server, Swap
 from members.models import User
 from tests.inference.staff import rows
+from tests.inference.staff.pages import Fleet, html
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
-NEW = "/staff/swaps/new/?slot=nan&model=birch"
-CHOICE = {"at_deadline": "abort", "drain_minutes": "15", "watch_seconds": "120", "reason": "Vote"}
-Fleet = tuple[Slot, list[Replica], CatalogModel]
-
-
-@pytest.fixture
-def fleet(db: None) -> Fleet:
-    return rows.small_fleet(2)
-
-
-def html(answer: HttpResponse) -> str:
-    return " ".join(answer.content.decode().split())
 
 
 # -- Deciding ---------------------------------------------------------------------------------
