@@ -132,6 +132,6 @@ def _how_it_ended(route: str, text: str, *, stream: bool) -> tuple[str, str]:
         except ValueError:
             return "unreadable", text[-200:]
         return "whole", ""
-    if "event: error" in text or '{"error"' in text:
+    if any(mark in text for mark in ("event: error", "event: response.failed", '{"error"')):
         return "error event", text[-300:]
     return ("whole", "") if ENDS[route] in text else ("cut", text[-200:])

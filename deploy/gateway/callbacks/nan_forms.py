@@ -9,6 +9,7 @@ from typing import Any
 
 from nan_refusals import Refused, check
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
@@ -46,13 +47,9 @@ async def _fields(
         raise Refused("Send the file as multipart/form-data.")
     try:
         form = await Request(scope, receive).form(max_files=1, max_fields=MAX_FIELDS)
-    except (MultiPartException, KeyError, ValueError):
-        raise Refused("The form could not be read.") from None
-    except Exception as error:
+    except (MultiPartException, HTTPException, KeyError, ValueError):
         # Inside an application, Starlette turns its own error into an HTTP one.
-        if getattr(error, "status_code", None) == 400:
-            raise Refused("The form could not be read.") from None
-        raise
+        raise Refused("The form could not be read.") from None
     return form.multi_items()
 
 
