@@ -1,7 +1,5 @@
 """Putting the old model back, one replica at a time, whatever state each was left in."""
 
-from datetime import datetime
-
 from inference.fleet import alerts
 from inference.models import ReplicaState, Swap, SwapReplica, SwapState
 from inference.swaps import parts
@@ -18,7 +16,7 @@ def begin_return(swap: Swap, *, code: str, detail: str, step: str) -> None:
         parts.note(swap, "returning", detail=code)
 
 
-def go_back(swap: Swap, found: list[SwapReplica], now: datetime) -> bool:
+def go_back(swap: Swap, found: list[SwapReplica]) -> bool:
     """True when every replica that was touched is restored, down, or left as it is on purpose."""
     touched = [part for part in found if part.state not in (State.WAITING, *OVER)]
     if not touched:

@@ -50,7 +50,7 @@ def advance(swap: Swap, now: datetime) -> None:
     """One step of an active swap. Re-entrant: everything is read from rows and reports anew."""
     found = parts.of(swap)
     if swap.state == SwapState.RETURNING:
-        if go_back(swap, found, now):
+        if go_back(swap, found):
             _end(swap)
     elif swap.abort_asked:
         begin_return(swap, code="", detail="", step="")
