@@ -8,7 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench import affinity, approval, chat, pages, pool, size, storm, swaps, tally, usage
+from tests.bench import (
+    affinity,
+    affinity_vllm,
+    approval,
+    chat,
+    pages,
+    pool,
+    size,
+    storm,
+    swaps,
+    tally,
+    usage,
+)
 from tests.bench.report import Line, Report, machine
 from tests.bench.setting import Setting, own_stack
 from tests.stack import ROOT, Stack
@@ -27,7 +39,7 @@ PARTS = (
     "tally",
     "usage",
 )
-ALONE = {"pages", "pool", "affinity", "swaps", "tally", "usage"}  # need no whole stack
+EXTRA = ("affinity-vllm",)  # only when it is asked for
 Measured = tuple[list[Line], dict[str, Any]]
 
 
@@ -35,31 +47,33 @@ def main() -> int:
     options = _arguments()
     report = Report()
     print(f"Measuring on {machine()}.", flush=True)
-    if set(options.only) - ALONE:
+    if set(options.only) - set(_alone(options)):
         with _stack(options) as stack:
             _measure_stack(report, stack, options)
-    if "pages" in options.only:
-        folder = options.state_dir / "pages"
-        _step(
-            report,
-            "pages with a growing community",
-            lambda: pages.measure(folder, sizes=options.sizes, rounds=options.rounds),
-        )
-    if "usage" in options.only:
-        folder = options.state_dir / "usage"
-        _step(report, "usage", lambda: usage.measure(folder, rounds=options.rounds))
-    if "pool" in options.only:
-        _step(report, "places of the pool", pool.measure)
-    if "affinity" in options.only:
-        _step(report, "leastconn and affinity", affinity.measure)
-    if "swaps" in options.only:
-        _step(report, "swaps", lambda: swaps.measure(options.state_dir / "swaps"))
-    if "tally" in options.only:
-        _step(report, "votes", lambda: tally.measure(options.state_dir))
+    for name, (title, measure) in _alone(options).items():
+        if name in options.only:
+            _step(report, title, measure)
     print(f"\n{report.table()}\n")
     if options.json:
         report.save(options.json)
     return _verdict(report)
+
+
+def _alone(options: argparse.Namespace) -> dict[str, tuple[str, Callable[[], Measured]]]:
+    """What needs no whole stack of this module's."""
+    folder, rounds = options.state_dir, options.rounds
+    return {
+        "pages": (
+            "pages with a growing community",
+            lambda: pages.measure(folder / "pages", sizes=options.sizes, rounds=rounds),
+        ),
+        "usage": ("usage", lambda: usage.measure(folder / "usage", rounds=rounds)),
+        "pool": ("places of the pool", pool.measure),
+        "affinity": ("leastconn and affinity", affinity.measure),
+        "affinity-vllm": ("leastconn and affinity on real engines", affinity_vllm.measure),
+        "swaps": ("swaps", lambda: swaps.measure(folder / "swaps")),
+        "tally": ("votes", lambda: tally.measure(folder)),
+    }
 
 
 def _measure_stack(report: Report, stack: Stack, options: argparse.Namespace) -> None:
@@ -114,7 +128,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--stack", type=Path, metavar="DIR", help="measure this running stack")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write it all as JSON")
     parser.add_argument(
-        "--only", type=_names, default=PARTS, metavar="LIST", help=f"of {','.join(PARTS)}"
+        "--only", type=_names, default=PARTS, metavar="LIST", help=f"of {','.join(PARTS + EXTRA)}"
     )
     parser.add_argument("--people", default=40, help="let in one by one", **number)
     parser.add_argument("--crowd", default=200, help="let in at once", **number)
@@ -131,7 +145,7 @@ def _arguments() -> argparse.Namespace:
 
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(text.split(","))
-    if unknown := set(names) - set(PARTS):
+    if unknown := set(names) - {*PARTS, *EXTRA}:
         raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
     return names
 

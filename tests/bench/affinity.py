@@ -26,30 +26,48 @@ from inference.places import Place
 from tests.bench.gateway import gateway_before, members
 from tests.bench.report import Line, ms, p50, p95
 from tests.inference.pool.proxy import CHAT, Proxy, running
-from tests.inference.simulator.engines import RunningEngine
+from tests.inference.simulator.engines import RunningEngine, metric
 from tests.inference.simulator.engines import running as engine_running
 from tests.ports import free_port
 
-TURNS = 10
-SYSTEM_TOKENS, FIRST_TOKENS, TURN_TOKENS, ANSWER_TOKENS = 1_000, 2_000, 600, 24
 PREFILL = 8_000  # tokens per second, as an engine of 35B parameters with 3B active on one GPU
 SPEED = 60  # tokens per second of an answer
 THINK = 0.4  # mean seconds between turns: a tool at work
-LONGEST = SYSTEM_TOKENS + FIRST_TOKENS + TURNS * (TURN_TOKENS + ANSWER_TOKENS)
 FIT = {"roomy": 1.5, "tight": 0.75}
 BALANCES = ("leastconn", "affinity")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Of one session; lengths in words, which are tokens to the simulator."""
+
+    turns: int = 10
+    system: int = 1_000
+    first: int = 2_000
+    turn: int = 600
+    answer: int = 24
+
+    @property
+    def longest(self) -> int:
+        return self.system + self.first + self.turns * (self.turn + self.answer)
+
+
 @dataclass(frozen=True)
 class Sessions:
-    """As many as `headers`: what each of them sends with every request."""
+    """As many as `headers`: what each of them sends with every request. What is said in them
+    follows from the `seed` alone."""
 
     engines: int
     url: str
     headers: Sequence[dict[str, str]]
+    shape: Shape = field(default_factory=Shape)
+    seed: int = 0
 
     def cache_tokens(self, factor: float) -> int:
-        return int(factor * len(self.headers) * LONGEST / self.engines)
+        return int(factor * len(self.headers) * self.shape.longest / self.engines)
+
+    def chance(self, number: int) -> random.Random:
+        return random.Random(self.seed * 1000 + number)
 
 
 @dataclass
@@ -75,7 +93,7 @@ def measure() -> tuple[list[Line], dict[str, Any]]:
     with gateway_before(f"http://127.0.0.1:{port}/chat/v1") as gateway, members(gateway, 4) as keys:
         whole = Sessions(2, f"{gateway.url}/v1/chat/completions", keys * 2)  # two for each member
         _measure_all("gateway", whole, port, found)
-    lines = [line for what, taken in found.items() for line in _lines(what, taken)]
+    lines = [line for what, taken in found.items() for line in lines_of(what, taken)]
     return lines, {"affinity": {what: vars(taken) for what, taken in found.items()}}
 
 
@@ -86,7 +104,7 @@ def _measure_all(where: str, sessions: Sessions, port: int, found: dict[str, Tak
             _measure(taken, sessions, balance, sessions.cache_tokens(factor), port)
 
 
-def _lines(what: str, taken: Taken) -> Iterator[Line]:
+def lines_of(what: str, taken: Taken) -> Iterator[Line]:
     rates = " · ".join(f"{rate:.1%}" for rate in taken.hit_rates)
     yield Line(f"{what}: prefix cache hit rate, each turn", rates)
     means = " · ".join(ms(mean) for mean in taken.at_engines)
@@ -111,16 +129,14 @@ def _measure(taken: Taken, sessions: Sessions, balance: str, cache_tokens: int, 
         tempfile.TemporaryDirectory(prefix="nan-bench-") as folder,
         running(Path(folder), balance=balance, pool_bind=f"127.0.0.1:{port}") as proxy,
     ):
-        _into_service(proxy, engines)
-        asyncio.run(_run(sessions, taken))
-        _count(taken, engines)
+        into_service(proxy, [engine.port for engine in engines])
+        with counted([engine.http for engine in engines], taken):
+            asyncio.run(play(sessions, taken))
 
 
-def _into_service(proxy: Proxy, engines: Sequence[RunningEngine]) -> None:
+def into_service(proxy: Proxy, ports: Sequence[int]) -> None:
     first = Place(backend="slot01", number=1, address="127.0.0.1", port=1, want="ready")
-    proxy.until_ready(
-        *(replace(first, number=at, port=engine.port) for at, engine in enumerate(engines, 1))
-    )
+    proxy.until_ready(*(replace(first, number=at, port=port) for at, port in enumerate(ports, 1)))
 
 
 @contextmanager
@@ -132,20 +148,33 @@ def _engines(count: int, environment: dict[str, str]) -> Iterator[list[RunningEn
         ]
 
 
-def _count(taken: Taken, engines: Sequence[RunningEngine]) -> None:
-    def of_each(name: str) -> list[float]:
-        return [engine.metric(f"vllm:{name}") for engine in engines]
-
-    hits, asked = of_each("prefix_cache_hits_total"), of_each("prefix_cache_queries_total")
-    served = of_each("time_to_first_token_seconds_count")
-    waited = of_each("time_to_first_token_seconds_sum")
+@contextmanager
+def counted(engines: Sequence[httpx.Client], taken: Taken) -> Iterator[None]:
+    """What the engines themselves say of what happens meanwhile."""
+    before = [_counters(engine) for engine in engines]
+    yield
+    after = [_counters(engine) for engine in engines]
+    rows = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(before, after, strict=True)]
+    hits, asked, served, waited = (list(column) for column in zip(*rows, strict=True))
     taken.hit_rates.append(sum(hits) / sum(asked))
     taken.busiest.append(max(served) / (sum(served) / len(served)))
     taken.at_engines.append(sum(waited) / sum(served))
 
 
-async def _run(sessions: Sessions, taken: Taken) -> None:
-    async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as client:
+COUNTERS = (
+    "prefix_cache_hits_total",
+    "prefix_cache_queries_total",
+    "time_to_first_token_seconds_count",
+    "time_to_first_token_seconds_sum",
+)
+
+
+def _counters(engine: httpx.Client) -> list[float]:
+    return [metric(engine, f"vllm:{name}") for name in COUNTERS]
+
+
+async def play(sessions: Sessions, taken: Taken) -> None:
+    async with httpx.AsyncClient(timeout=180, limits=httpx.Limits(max_connections=None)) as client:
         await asyncio.gather(
             *(_session(client, sessions, number, taken) for number in range(len(sessions.headers)))
         )
@@ -154,42 +183,40 @@ async def _run(sessions: Sessions, taken: Taken) -> None:
 async def _session(
     client: httpx.AsyncClient, sessions: Sessions, number: int, taken: Taken
 ) -> None:
-    chance = random.Random(number)
+    chance, shape = sessions.chance(number), sessions.shape
     await asyncio.sleep(chance.expovariate(1 / THINK))
-    shared = _words(random.Random(-1), SYSTEM_TOKENS)
+    shared = _words(sessions.chance(-1), shape.system)
     messages = [
         {"role": "system", "content": shared},
-        {"role": "user", "content": _words(chance, FIRST_TOKENS)},
+        {"role": "user", "content": _words(chance, shape.first)},
     ]
-    for turn in range(TURNS):
+    for turn in range(shape.turns):
         begun = time.perf_counter()
         taken.asked += 1
-        first, answer = await _turn(client, sessions.url, sessions.headers[number], messages)
+        first, answer = await _turn(client, sessions, number, messages)
         if first is None:
             taken.failed += 1
         else:
             (taken.later if turn else taken.first).append(first - begun)
         messages += [
             {"role": "assistant", "content": answer},
-            {"role": "user", "content": _words(chance, TURN_TOKENS)},
+            {"role": "user", "content": _words(chance, shape.turn)},
         ]
         await asyncio.sleep(chance.expovariate(1 / THINK))
 
 
 async def _turn(
-    client: httpx.AsyncClient,
-    url: str,
-    headers: dict[str, str],
-    messages: list[dict[str, str]],
+    client: httpx.AsyncClient, sessions: Sessions, number: int, messages: list[dict[str, str]]
 ) -> tuple[float | None, str]:
     body = {
         "model": "nan",
         "messages": messages,
         "stream": True,
-        "max_tokens": ANSWER_TOKENS,
+        "max_tokens": sessions.shape.answer,
     }
     first, parts = None, []
-    async with client.stream("POST", url, json=body, headers=headers) as answer:
+    headers = sessions.headers[number]
+    async with client.stream("POST", sessions.url, json=body, headers=headers) as answer:
         async for line in answer.aiter_lines():
             for part in re.findall(r'"content": ?"((?:[^"\\]|\\.)+)"', line):
                 first = first or time.perf_counter()

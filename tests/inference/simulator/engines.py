@@ -55,6 +55,14 @@ def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, err
 
 
+def metric(engine: httpx.Client, name: str) -> float:
+    """The sum over all label sets of one of its metrics."""
+    lines = engine.get("/metrics").text.splitlines()
+    found = [line for line in lines if line.split("{")[0] == name]
+    assert found, name
+    return sum(float(line.rpartition(" ")[2]) for line in found)
+
+
 class RunningEngine:
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         self.process, self.port = process, port
@@ -72,11 +80,7 @@ class RunningEngine:
         return dict(self.http.get("/_sim/requests").json())
 
     def metric(self, name: str) -> float:
-        """The sum over all label sets of one metric."""
-        lines = self.http.get("/metrics").text.splitlines()
-        found = [line for line in lines if line.split("{")[0] == name]
-        assert found, name
-        return sum(float(line.rpartition(" ")[2]) for line in found)
+        return metric(self.http, name)
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
