@@ -7,6 +7,15 @@ Sources stand at each formula. tests/inference/fit compares with what engines sa
 
 from inference.fit.estimate import Fit, estimate
 from inference.fit.figures import Attention, ModelFigures, State
+from inference.fit.kinds import NOT_READ
 from inference.fit.reading import figures_from_config
 
-__all__ = ["Attention", "Fit", "ModelFigures", "State", "estimate", "figures_from_config"]
+__all__ = [
+    "NOT_READ",
+    "Attention",
+    "Fit",
+    "ModelFigures",
+    "State",
+    "estimate",
+    "figures_from_config",
+]

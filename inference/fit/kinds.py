@@ -6,6 +6,8 @@ from typing import Any
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 EXPERTS_PER_TOKEN = ("num_experts_per_tok", "experts_per_token")
 """Two numbers, each under the name that the family of models has for it."""
+NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a configuration ends in that is not as any known one."""
 ENCODERS = ("bert", "xlm-roberta", "roberta", "nomic_bert", "modernbert")
 
 

@@ -9,7 +9,16 @@ https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-fina
 
 from typing import Any
 
-from inference.fit.kinds import ENCODERS, EXPERTS, first_of, head_dim, layer_kinds, text_part
+from inference.fit.kinds import (
+    ENCODERS,
+    EXPERTS,
+    EXPERTS_PER_TOKEN,
+    NOT_READ,
+    first_of,
+    head_dim,
+    layer_kinds,
+    text_part,
+)
 
 _BITS = {"fp8": 8.0, "fbgemm_fp8": 8.0, "mxfp4": 4.25}
 
@@ -25,6 +34,27 @@ def count_bytes(config: dict[str, Any]) -> int:
     others = attention + feed_forward
     plain = 16.0 * (embeddings + _vision(config.get("vision_config") or {}))
     return int((plain + bits * experts + (16.0 if experts_only else bits) * others) / 8)
+
+
+def active_bytes(config: dict[str, Any], weights_bytes: int | None = None) -> int | None:
+    """What must be read for each token: all weights, of experts only those that a token passes.
+
+    The speed of decoding follows it, on the same GPUs. None where the configuration does not say.
+    """
+    try:
+        total = count_bytes(config)
+        share = count_bytes(_one_token(config)) / total
+    except NOT_READ:
+        return None
+    return int((weights_bytes or total) * share)
+
+
+def _one_token(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with as many experts as one token uses."""
+    text = dict(text_part(config))
+    if used := first_of(text, EXPERTS_PER_TOKEN):
+        text.update({name: used for name in EXPERTS if text.get(name)})
+    return {**config, "text_config": text} if config.get("text_config") else text
 
 
 def bits_per_weight(scheme: dict[str, Any]) -> float:

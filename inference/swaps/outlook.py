@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference.fit import Fit, estimate, figures_from_config
+from inference.fit import NOT_READ, Fit, estimate, figures_from_config
 from inference.models import CatalogModel, Goal, Replica, Server, Slot, Swap
 
 MIB = 2**20
@@ -87,7 +87,7 @@ def estimated(server: Server, gpus: Sequence[int], model: CatalogModel) -> Fit |
             kv_dtype=str(model.flags.get("kv-cache-dtype", "auto")),
             utilisation=float(model.flags.get("gpu-memory-utilization", 0.9)),
         )
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except NOT_READ:
         return None
 
 

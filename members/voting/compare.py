@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from inference.fit.prospects import CONTEXTS, active_bytes, prospects
+from inference.fit.weights import active_bytes
 from inference.models import CatalogModel, Slot
 from inference.names.changes import CAPABILITIES
+from inference.swaps.prospects import CONTEXTS, prospects
 from members.models import Candidate, Proposal, Vote
 from members.models.votes import KEEP
 from members.voting import licences

@@ -14,6 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from inference.fit import NOT_READ
 from inference.fit.weights import count_bytes
 from members.hub import Hub, HubProblem, Repository
 from members.models import Proposal, User
@@ -129,7 +130,7 @@ def _weights(info: dict[str, Any]) -> int:
 def _counted(config: dict[str, Any]) -> int | None:
     try:
         return count_bytes(config)
-    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+    except NOT_READ:
         return None
 
 

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from inference.fit.prospects import active_bytes
+from inference.fit.weights import active_bytes
 from inference.models import CatalogModel, Replica, Server, Slot
 from members import letters
 from members.hub import Hub, HubProblem

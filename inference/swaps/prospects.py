@@ -7,15 +7,10 @@ from typing import Any
 from django.db.models import prefetch_related_objects
 from django.utils import translation
 
-from inference.fit import estimate, figures_from_config
-from inference.fit.kinds import EXPERTS, EXPERTS_PER_TOKEN, first_of, text_part
-from inference.fit.weights import count_bytes
+from inference.fit import NOT_READ, estimate, figures_from_config
 from inference.models import Goal, Replica, Slot
 
-MIB = 2**20
 CONTEXTS = (32_768, 131_072)
-# What a configuration raises that is not as any known one.
-_NOT_READ = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +75,7 @@ def _place(name: str, replicas: list[Replica], asked: _Asked) -> Prospect:
             length: estimate(figures, gpus_mib=sizes, context=length, kv_dtype=asked.kv_dtype)
             for length in asked.contexts
         }
-    except _NOT_READ:
+    except NOT_READ:
         return unknown
     shortest = found[min(asked.contexts)]
     return replace(
@@ -98,24 +93,3 @@ def _untranslated(notes: Sequence[Any]) -> tuple[str, ...]:
     """To be kept in a row and translated for each reader: `gettext(note)`."""
     with translation.override(None):
         return tuple(str(note) for note in notes)
-
-
-def active_bytes(config: dict[str, Any], weights_bytes: int | None = None) -> int | None:
-    """What must be read for each token: all weights, of experts only those that a token passes.
-
-    The speed of decoding follows it, on the same GPUs. None where the configuration does not say.
-    """
-    try:
-        total = count_bytes(config)
-        share = count_bytes(_one_token(config)) / total
-    except _NOT_READ:
-        return None
-    return int((weights_bytes or total) * share)
-
-
-def _one_token(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with as many experts as one token uses."""
-    text = dict(text_part(config))
-    if used := first_of(text, EXPERTS_PER_TOKEN):
-        text.update({name: used for name in EXPERTS if text.get(name)})
-    return {**config, "text_config": text} if config.get("text_config") else text
