@@ -45,7 +45,7 @@ ADDRESS_LENGTH = 254
 """As much as the columns hold, and as RFC 5321 allows."""
 
 
-class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+class AccountAdapter(DefaultAccountAdapter):
     def save_user(
         self, request: HttpRequest, user: User, form: BaseForm, commit: bool = True
     ) -> User:
@@ -159,7 +159,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return confirmed
 
 
-class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def get_app(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
         """Without GitHub in the settings its pages are not there."""
         try:

@@ -74,7 +74,7 @@ def drop_claims(email: str, *, keep: User | None = None) -> None:
 
 
 # -- Signing up -------------------------------------------------------------------------------
-class SignUpForm(SignupForm):  # type: ignore[misc]
+class SignUpForm(SignupForm):
     """The last sign-up with an address that nobody has confirmed is the one that counts."""
 
     def validate_unique_email(self, value: str) -> str:

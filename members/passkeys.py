@@ -38,17 +38,17 @@ class _Guarded(Form):
             self.add_error(field, get_adapter().validation_error("incorrect_code"))
 
 
-class LoginForm(_Guarded, forms.LoginWebAuthnForm):  # type: ignore[misc]
+class LoginForm(_Guarded, forms.LoginWebAuthnForm):
     pass
 
 
-class AddForm(_Guarded, forms.AddWebAuthnForm):  # type: ignore[misc]
+class AddForm(_Guarded, forms.AddWebAuthnForm):
     pass
 
 
-class AuthenticateForm(_Guarded, forms.AuthenticateWebAuthnForm):  # type: ignore[misc]
+class AuthenticateForm(_Guarded, forms.AuthenticateWebAuthnForm):
     pass
 
 
-class ReauthenticateForm(_Guarded, forms.ReauthenticateWebAuthnForm):  # type: ignore[misc]
+class ReauthenticateForm(_Guarded, forms.ReauthenticateWebAuthnForm):
     pass
