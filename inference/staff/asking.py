@@ -1,21 +1,9 @@
-"""How a page asks for something: the use case is called, and its refusal is told in words."""
+"""What an admin asks of the fleet on a page."""
 
-from collections.abc import Callable
-from typing import Any
-
-from django.contrib import messages
-from django.http import HttpRequest
+from functools import partial
 
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import words
+from nan import asking
 
-
-def attempt(request: HttpRequest, action: Callable[[], Any], done: str) -> bool:
-    """Says what came of it; False if it was refused."""
-    try:
-        action()
-    except FleetRefused as refusal:
-        messages.error(request, str(words(refusal.code)))
-        return False
-    messages.success(request, done)
-    return True
+attempt = partial(asking.attempt, refusals=FleetRefused, words=lambda refusal: words(refusal.code))
