@@ -61,12 +61,8 @@ def waitlist_page(request: HttpRequest) -> HttpResponse:
     current = application if application and application.is_open else None
     form = ApplicationForm(request.POST or None, instance=current, initial=_earlier(application))
     if request.method == "POST" and form.is_valid():
-        try:
-            _save(user, current, form.cleaned_data)
-        except waitlist.Refused as refusal:
-            messages.error(request, str(refusal))
-        else:
-            messages.success(request, _("Saved. You are on the waitlist."))
+        data, done = form.cleaned_data, _("Saved. You are on the waitlist.")
+        attempt(request, lambda: _save(user, current, data), done)
         return redirect("waitlist")
     return render(request, "members/waitlist.html", _waitlist_context(user, application, form))
 
