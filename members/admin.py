@@ -32,6 +32,7 @@ from members.models import (
     Mail,
     Membership,
     MembershipEvent,
+    News,
     Proposal,
     Recipe,
     RecipeEdit,
@@ -284,3 +285,10 @@ class RecipeAdmin(PersonalAdmin):
     search_fields = ("client__istartswith",)
     ordering = ("-pk",)
     inlines = (RecipeEditInline,)
+
+
+@admin.register(News)
+class NewsAdmin(PersonalAdmin):
+    list_display = ("at", "text_en", "author", "withdrawn_at")
+    list_select_related = ("author",)
+    ordering = ("-at", "-pk")

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from inference.staff.incidents import UpdateForm
 from members.models import Application, Decision, User
 
 if TYPE_CHECKING:
@@ -132,3 +133,13 @@ class LimitsForm(ReasonForm):
         required=False,
     )
     field_order = ("rpm", "parallel", "reason")
+
+
+class NewsForm(UpdateForm):
+    """The same two texts, for other readers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["text_en"].help_text = _(
+            "All members read it on their home page, for a month. It can be withdrawn, not changed."
+        )

@@ -4,10 +4,12 @@ from members.views import (
     accounts,
     ballots,
     docs,
+    home,
     people,
     recipes,
     results,
     staff_members,
+    staff_news,
     staff_proposals,
     staff_ratify,
     staff_recipes,
@@ -17,7 +19,7 @@ from members.views import (
 )
 
 urlpatterns = [
-    path("", people.home, name="home"),
+    path("", home.home, name="home"),
     path("privacy/", people.privacy, name="privacy"),
     path("waitlist/", people.waitlist_page, name="waitlist"),
     path("waitlist/answer/", people.waitlist_answer, name="waitlist_answer"),
@@ -75,6 +77,8 @@ urlpatterns = [
     path("docs/texts/<int:pk>/withdraw/", recipes.withdraw, name="docs_withdraw"),
     path("docs/texts/<int:pk>/vote/", recipes.vote, name="docs_vote"),
     path("docs/<slug:name>/", docs.guide, name="docs_guide"),
+    path("staff/news/", staff_news.index, name="staff_news"),
+    path("staff/news/<int:pk>/withdraw/", staff_news.withdraw, name="staff_news_withdraw"),
     path("staff/recipes/", staff_recipes.index, name="staff_recipes"),
     path("staff/recipes/<int:pk>/", staff_recipes.decide, name="staff_recipe"),
 ]

@@ -9,6 +9,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from inference.models import Server
+from inference.status.shelf import shelf
 from members import waitlist
 from members.models import Application, User
 
@@ -54,6 +55,7 @@ def signed_in(user: User) -> Client:
 @pytest.fixture(autouse=True)
 def _empty_cache() -> None:
     cache.clear()
+    shelf.forget()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 from members.models.applications import Application, Decision
 from members.models.mails import Mail
 from members.models.memberships import Membership, MembershipEvent
+from members.models.news import News
 from members.models.people import User
 from members.models.proposals import Proposal, Second
 from members.models.recipes import Recipe, RecipeEdit, RecipeVote
@@ -23,6 +24,7 @@ __all__ = [
     "Mail",
     "Membership",
     "MembershipEvent",
+    "News",
     "Proposal",
     "PublishedBallot",
     "RecallSignature",

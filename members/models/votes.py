@@ -28,6 +28,11 @@ class VoteQuerySet(models.QuerySet["Vote"]):
     def open(self) -> "VoteQuerySet":
         return self.filter(state=Vote.State.OPEN)
 
+    def ahead(self) -> "VoteQuerySet":
+        """Open, or to be opened at a time that is known; those that end first come first."""
+        planned = Q(state=Vote.State.PREPARING, opens_at__isnull=False)
+        return self.filter(planned | Q(state=Vote.State.OPEN)).order_by("closes_at")
+
     def over(self) -> "VoteQuerySet":
         return self.filter(state__in=(Vote.State.CLOSED, Vote.State.RATIFIED))
 

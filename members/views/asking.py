@@ -5,12 +5,18 @@ from functools import partial
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
-from members import membership, recipes, waitlist
+from members import membership, news, recipes, waitlist
 from members.models import User
 from members.voting import refusals
 from nan import asking
 
-REFUSALS = (membership.NotPossible, recipes.Refused, refusals.Refused, waitlist.Refused)
+REFUSALS = (
+    membership.NotPossible,
+    news.Refused,
+    recipes.Refused,
+    refusals.Refused,
+    waitlist.Refused,
+)
 """Nothing was done; the text of each is a sentence for whoever asked."""
 attempt = partial(asking.attempt, refusals=REFUSALS)
 

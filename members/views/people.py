@@ -16,35 +16,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from inference.key_page import KeyPage
-from inference.names.shown import shown
-from inference.usage.figures import her_day, tokens_this_week
-from members import membership, personal_data, seats, waitlist
+from members import membership, personal_data, waitlist
 from members.forms import AnswerForm, ApplicationForm, LeaveForm, ProfileForm
 from members.models import Application, Membership, User
 from members.views.asking import attempt, person
 
 GOODBYE = "members.goodbye"
-
-
-def home(request: HttpRequest) -> HttpResponse:
-    user = request.user
-    if not isinstance(user, User):
-        figures = {**seats.shown(), "tokens_week": tokens_this_week()}
-        return render(request, "landing.html", figures)
-    if user.is_member:
-        return _members_home(request)
-    return redirect("staff_home" if user.is_staff else "waitlist")
-
-
-@never_cache
-def _members_home(request: HttpRequest) -> HttpResponse:
-    """Who has no working key yet has one thing to do, and goes there."""
-    page = KeyPage.of(request.user)
-    if not page.has_actions:
-        return redirect("key")
-    context = {"page": page, "model": shown(), "today": her_day(request.user)}
-    return render(request, "members/home.html", context)
 
 
 def privacy(request: HttpRequest) -> HttpResponse:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.contrib import messages
-from django.db.models import Prefetch, Q
+from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -39,10 +39,9 @@ class Board:
 @community
 def index(request: HttpRequest) -> HttpResponse:
     user = person(request)
-    planned = Q(state=Vote.State.PREPARING, opens_at__isnull=False) | Q(state=Vote.State.OPEN)
     since = timezone.now() - timedelta(days=DECIDED_DAYS)
     context = {
-        "rounds": Vote.objects.filter(planned).select_related("slot").order_by("closes_at"),
+        "rounds": Vote.objects.ahead().select_related("slot"),
         "calendar": ratify.calendar(),
         "boards": [_board(slot, user) for slot in slots()],
         "declined": user.proposals.filter(
