@@ -1,13 +1,17 @@
 """Which clients run without a screen, at which version, and how each is asked for one answer."""
 
+import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 SAID = "hola"
 PROMPT = f"reply with exactly: {SAID}"
 GREETING = "simulated engine"
 """Of what the simulator answers to the programs of the pages."""
+SYSTEM = "system"
 NO_LITELLM_CALLS = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
@@ -16,7 +20,8 @@ class Client:
     page: str
     registry: str
     packages: tuple[str, ...]
-    """`name==version` or `name@version`; the first is the one that the page names."""
+    """`name==version` or `name@version`; the first is the one that the page names. Of the system's
+    own programs the name: whichever version is there."""
     files: Mapping[str, str]
     """The page's code by its label, and where it goes below the home folder."""
     argv: tuple[str, ...]
@@ -24,6 +29,8 @@ class Client:
     before: tuple[tuple[str, ...], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     expects: str = SAID
+    times: int = 1
+    """How often it must say so."""
 
     @property
     def package(self) -> str:
@@ -35,8 +42,17 @@ class Client:
 
     @property
     def split(self) -> tuple[str, str]:
+        if self.registry == SYSTEM:
+            return self.packages[0], _version_of(self.packages[0])
         name, _at, version = self.packages[0].rpartition("==" if self.registry == "pypi" else "@")
         return name, version
+
+
+@cache
+def _version_of(program: str) -> str:
+    run = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"\d+(\.\d+)+", run.stdout)
+    return found[0] if found else "unknown"
 
 
 def _pypi(page: str, *packages: str, **more: Any) -> Client:
@@ -52,6 +68,15 @@ def _program(file: str, interpreter: str) -> dict[str, Any]:
 
 
 CLIENTS: tuple[Client, ...] = (
+    Client(
+        page="curl",
+        registry=SYSTEM,
+        packages=("curl",),
+        files={"hello.sh": "hello.sh", "curl": "others.sh"},
+        argv=("sh", "-e", "-c", ". ~/hello.sh; . ~/others.sh"),
+        expects=GREETING,
+        times=3,  # chat, messages, responses
+    ),
     _pypi("openai-python", "openai==3.57.0", **_program("hello.py", "python")),
     _pypi("anthropic-sdk", "anthropic==2.14.0", **_program("hello.py", "python")),
     _pypi("langchain", "langchain-openai==1.7.4", **_program("hello.py", "python")),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.clients.catalogue import Client
+from tests.clients.catalogue import SYSTEM, Client
 
 BIN = Path(sys.executable).parent
 INSTALL_SECONDS, RUN_SECONDS = 600, 150
@@ -71,7 +71,9 @@ def code_of(html: str) -> dict[str, str]:
 
 
 def install(client: Client, folder: Path) -> None:
-    """Nothing to do where the same versions are there from an earlier run."""
+    """Nothing to do where the same versions are there from an earlier run, or the system has it."""
+    if client.registry == SYSTEM:
+        return
     done = folder / "installed"
     if done.exists() and done.read_text() == repr(client.packages):
         return
@@ -122,7 +124,7 @@ def ask(client: Client, place: Place) -> str:
     for argv in client.before:
         _run(client, place, argv)
     said = _run(client, place, client.argv)
-    if client.expects.lower() not in said.lower():
+    if said.lower().count(client.expects.lower()) < client.times:
         raise Failed(f"It did not say {client.expects!r}: {_tail(said)}")
     return said
 
