@@ -18,10 +18,12 @@ INFO_BYTES, CONFIG_BYTES, TEMPLATE_BYTES = 4 * 2**20, 256 * 1024, 4 * 2**20
 SECONDS = 20.0
 """For everything that is asked of one repository together: a task has thirty."""
 REDIRECTS = 3
+NOT_ACCEPTED = "Invalid credentials in Authorization header"
 
 
 class HubProblem(Exception):
-    """`code`: hub_unreachable (worth another try), repo_missing, repo_gated, hub_odd."""
+    """`code`: hub_unreachable (worth another try), repo_missing, repo_gated, token_refused,
+    hub_odd."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -39,13 +41,20 @@ class Repository:
     config: dict[str, Any]
     template: str
     """The chat template, from wherever it stands; empty if there is none."""
+    closed: bool = False
+    """Its files are for those who have agreed to its terms; the hub tells only what its page says,
+    so there is no `config` and no `template`."""
 
 
 class Hub:
-    def __init__(self, endpoint: str, *, seconds: float = SECONDS) -> None:
+    """`token`: of an account that has agreed to the terms of gated repositories. It goes to this
+    endpoint only, since redirects to others are not followed."""
+
+    def __init__(self, endpoint: str, *, token: str = "", seconds: float = SECONDS) -> None:
         self._endpoint = endpoint.rstrip("/")
         self._deadline = time.monotonic() + seconds
-        self._http = httpx.Client(timeout=min(5.0, seconds))
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(timeout=min(5.0, seconds), headers=headers)
 
     def __enter__(self) -> Self:
         return self
@@ -60,12 +69,14 @@ class Hub:
         if len(revision) != 40:
             raise HubProblem("hub_odd")
         names = {str(file.get("rfilename")) for file in _records(info.get("siblings"))}
-        return Repository(
-            revision=revision,
-            info=info,
-            config=self._config(repo, revision) if "config.json" in names else {},
-            template=self._template(repo, revision, names),
-        )
+        try:
+            config = self._config(repo, revision) if "config.json" in names else {}
+        except HubProblem as problem:
+            if problem.code != "repo_gated":
+                raise
+            return Repository(revision=revision, info=info, config={}, template="", closed=True)
+        template = self._template(repo, revision, names)
+        return Repository(revision=revision, info=info, config=config, template=template)
 
     def _config(self, repo: str, revision: str) -> dict[str, Any]:
         return self._record(f"/{quote(repo)}/resolve/{revision}/config.json", CONFIG_BYTES)
@@ -101,7 +112,7 @@ class Hub:
             except httpx.HTTPError:
                 raise HubProblem("hub_unreachable") from None
             if status not in (301, 302, 303, 307, 308):
-                return _checked(status, body)
+                return _checked(status, headers, body)
             url = str(httpx.URL(url).join(headers.get("location", "")))
             if urlsplit(url)[:2] != urlsplit(self._endpoint)[:2]:
                 raise HubProblem("hub_odd")
@@ -119,14 +130,20 @@ class Hub:
             return answer.status_code, answer.headers, bytes(body)
 
 
-def _checked(status: int, body: bytes) -> bytes:
-    """The hub answers 401 for what does not exist as well as for what is not public."""
+def _checked(status: int, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The hub answers 401 for what does not exist as well as for what is not public, and says
+    `GatedRepo` beside 401 (no account) or 403 (an account that has not agreed).
+
+    https://github.com/huggingface/huggingface_hub/blob/main/src/huggingface_hub/utils/_http.py
+    """
     if status == 200:
         return body
+    if status == 401 and headers.get("x-error-message") == NOT_ACCEPTED:
+        raise HubProblem("token_refused")
+    if headers.get("x-error-code") == "GatedRepo" or status == 403:
+        raise HubProblem("repo_gated")
     if status in (401, 404):
         raise HubProblem("repo_missing")
-    if status == 403:
-        raise HubProblem("repo_gated")
     raise HubProblem("hub_unreachable" if status >= 500 or status == 429 else "hub_odd")
 
 

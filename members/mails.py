@@ -250,18 +250,19 @@ def vote_result(vote: Vote) -> None:
 
 
 def vote_planned(vote: Vote) -> None:
-    """To all members of now: what changes, when, and what to do."""
-    _to_all(Kind.VOTE_PLANNED, vote, User.objects.all())
+    """To all members of now: what changes, when, and what to do. Once for each plan: one that was
+    cancelled may be made again for another day."""
+    _to_all(Kind.VOTE_PLANNED, vote, User.objects.all(), about=f"{vote.pk}.{vote.swap_id}")
 
 
-def _to_all(kind: str, vote: Vote, users: "QuerySet[User]") -> None:
+def _to_all(kind: str, vote: Vote, users: "QuerySet[User]", *, about: str = "") -> None:
     members = users.filter(is_active=True, membership__state=Membership.State.ACTIVE)
     now = timezone.now()
     _put(
         _row(
             kind,
             user=user,
-            dedupe=f"{kind}:{vote.pk}:{user.pk}",
+            dedupe=f"{kind}:{about or vote.pk}:{user.pk}",
             due_at=now + number * APART,
             vote=vote.pk,
         )

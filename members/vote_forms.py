@@ -99,9 +99,9 @@ class PrepareForm(RulesForm):
 
     def clean_slug(self) -> str:
         slug = str(self.cleaned_data["slug"])
-        if slug.lower() in rounds.TAKEN:
+        if rounds.reserved(slug):
             raise forms.ValidationError(
-                _("This word is an address of these pages. Choose another.")
+                _("These pages need this name for themselves. Choose another.")
             )
         return slug
 

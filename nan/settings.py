@@ -75,6 +75,7 @@ PROBES_HOUR = env.number("PROBES_HOUR", 4)  # of the night, in Madrid
 
 # -- Votes: where proposed models are looked up -------------------------------------------------
 HF_ENDPOINT = env.text("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+HF_TOKEN = env.text("HF_TOKEN", "")  # for repositories that ask for a consent; a secret
 
 INSTALLED_APPS = [
     "members",

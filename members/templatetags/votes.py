@@ -9,6 +9,7 @@ from django.utils import formats, timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from members.models import Vote
 from members.voting import refusals
@@ -18,6 +19,7 @@ register = template.Library()
 GIB = 2**30
 RUNNING = "votes:running"
 RUNNING_SECONDS = 30
+SOME = 14
 
 
 @register.simple_tag
@@ -75,6 +77,16 @@ def billions(number: int | None) -> str:
 @register.filter
 def capabilities(facts: dict[str, Any]) -> str:
     return ", ".join(capability_words(facts.get("capabilities", [])))
+
+
+@register.filter
+def some(words: list[str], most: int = SOME) -> str:
+    """A list that does not fill the page: models that speak a hundred languages say all of them."""
+    shown, more = words[:most], len(words) - most
+    if more > 0:
+        rest = ngettext("%(number)d more", "%(number)d more", more) % {"number": more}
+        shown = [*shown, rest]
+    return ", ".join(shown)
 
 
 @register.filter

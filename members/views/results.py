@@ -60,6 +60,7 @@ def _shown(vote: Vote) -> dict[str, Any]:
             for level in found.levels
         ],
         "announcement": ratify.announcement(vote) if vote.swap_id else "",
+        "in_vain": vote.swap is not None and vote.swap.state in ratify.IN_VAIN,
     }
 
 

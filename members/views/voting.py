@@ -60,10 +60,10 @@ def slots() -> list[Slot]:
 
 
 def _board(slot: Slot, user: User) -> Board:
-    cards = []
+    cards, before = [], compare.facts_of_current(slot)
     for proposal in proposals.listing(slot=slot, viewer=user):
         proposal.slot = slot  # which has its replicas with it
-        cards.append(compare.of_proposal(proposal))
+        cards.append(compare.of_proposal(proposal, before))
     return Board(slot=slot, cards=cards, petition=recall.petition(slot, user))
 
 

@@ -16,12 +16,13 @@ from inference.names.changes import CAPABILITIES
 from inference.swaps.prospects import CONTEXTS, prospects
 from members.models import Candidate, Proposal, Vote
 from members.models.votes import KEEP
-from members.voting import licences
+from members.voting import languages, licences
 from members.voting.refusals import Refused
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
+Facts = dict[str, Any]
 MIB = 2**20
 SHORT, LONG = CONTEXTS
 FASTER, SLOWER = 0.75, 1.33
@@ -56,6 +57,9 @@ class Look:
 
     gained: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    languages_gained: list[str] = field(default_factory=list)
+    languages_lost: list[str] = field(default_factory=list)
+    """Codes; both empty where one of the two models does not say which it speaks."""
     context_before: int = 0
     context_after: int = 0
     speed: str = ""
@@ -76,7 +80,7 @@ class Card:
     title: str
     repo: str
     is_current: bool
-    facts: dict[str, Any]
+    facts: Facts
     look: Look
     proposal: Proposal | None = None
 
@@ -90,11 +94,18 @@ class Card:
 
     @property
     def gained_words(self) -> list[str]:
-        return capability_words(self.look.gained)
+        return [
+            *capability_words(self.look.gained),
+            *languages.words(self.look.languages_gained),
+        ]
 
     @property
     def lost_words(self) -> list[str]:
-        return capability_words(self.look.lost)
+        return [*capability_words(self.look.lost), *languages.words(self.look.languages_lost)]
+
+    @property
+    def speaks(self) -> list[str]:
+        return languages.words(self.facts.get("languages", []))
 
     @property
     def fits(self) -> bool | None:
@@ -142,31 +153,36 @@ def _total(found: list[int | None]) -> int | None:
 
 def cards(vote: Vote) -> list[Card]:
     """In the order of the ballot."""
-    rows = vote.candidates.select_related("proposal", "model").order_by("position")
-    return [_card(candidate, vote) for candidate in rows]
+    rows = list(vote.candidates.select_related("proposal", "model").order_by("position"))
+    before = {} if all(row.outlook for row in rows) else facts_of_current(vote.slot)
+    return [_card(candidate, vote, before) for candidate in rows]
 
 
-def _card(candidate: Candidate, vote: Vote) -> Card:
+def _card(candidate: Candidate, vote: Vote, before: Facts) -> Card:
     kept = candidate.outlook
+    facts = candidate.facts if kept else before if candidate.is_current else facts_of(candidate)
     return Card(
         code=candidate.code,
         title=candidate.title,
         repo=candidate.repo,
         is_current=candidate.is_current,
-        facts=candidate.facts if kept else facts_of(candidate),
-        look=Look.from_json(kept) if kept else look(candidate, vote.slot),
+        facts=facts,
+        look=Look.from_json(kept) if kept else look(facts, vote.slot, before),
         proposal=candidate.proposal,
     )
 
 
-def of_proposal(proposal: Proposal) -> Card:
+def of_proposal(proposal: Proposal, before: Facts | None = None) -> Card:
+    """`before`: of the model that runs, where somebody has looked it up already."""
+    slot = proposal.slot
+    before = facts_of_current(slot) if before is None else before
     return Card(
         code=proposal.repo,
         title=proposal.repo.rpartition("/")[2],
         repo=proposal.repo,
         is_current=False,
         facts=proposal.facts,
-        look=_look(proposal.facts, proposal.slot, current=False),
+        look=look(proposal.facts, slot, before),
         proposal=proposal,
     )
 
@@ -175,24 +191,24 @@ def of_current(slot: Slot) -> Card:
     """What runs now, to stand beside a proposal."""
     if (model := slot.model) is None:
         raise Refused("nothing_runs")
-    facts = of_model(model)
+    facts = facts_of_current(slot)
     return Card(
         code=KEEP,
         title=str(model),
         repo=model.repo,
         is_current=True,
         facts=facts,
-        look=_look(facts, slot, current=True),
+        look=look(facts, slot, facts),
     )
 
 
-def facts_of(candidate: Candidate) -> dict[str, Any]:
+def facts_of(candidate: Candidate) -> Facts:
     """The catalogue, where it knows the model, over what the hub says: that is how it would run."""
     said = candidate.proposal.facts if candidate.proposal else {}
     return {**said, **(of_model(candidate.model) if candidate.model else {})}
 
 
-def of_model(model: CatalogModel) -> dict[str, Any]:
+def of_model(model: CatalogModel) -> Facts:
     facts = {
         "licence": model.licence,
         "revision": model.revision,
@@ -205,24 +221,34 @@ def of_model(model: CatalogModel) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value}
 
 
-def look(candidate: Candidate, slot: Slot) -> Look:
-    return _look(facts_of(candidate), slot, current=candidate.is_current)
+def facts_of_current(slot: Slot) -> Facts:
+    """The catalogue does not keep which languages a model speaks: what was found out when it was
+    proposed, if it was."""
+    if slot.model is None:
+        return {}
+    told = Proposal.objects.filter(repo__iexact=slot.model.repo).order_by("-pk").first()
+    spoken = told.facts.get("languages") if told else None
+    return {**of_model(slot.model), **({"languages": spoken} if spoken else {})}
 
 
-def _look(facts: dict[str, Any], slot: Slot, *, current: bool) -> Look:
-    before = of_model(slot.model) if slot.model else {}
-    has, had = set(facts.get("capabilities", [])), set(before.get("capabilities", []))
+def look(facts: Facts, slot: Slot, before: Facts) -> Look:
+    """`before`: facts of what runs now; the current model beside itself gains and loses nothing."""
+    has, had = (set(side.get("capabilities", [])) for side in (facts, before))
+    speaks, spoke = (set(side.get("languages", [])) for side in (facts, before))
+    known = bool(speaks and spoke)
     return Look(
-        gained=[] if current else sorted(has - had),
-        lost=[] if current else sorted(had - has),
+        gained=sorted(has - had),
+        lost=sorted(had - has),
+        languages_gained=sorted(speaks - spoke) if known else [],
+        languages_lost=sorted(spoke - speaks) if known else [],
         context_before=int(before.get("context", 0)),
         context_after=int(facts.get("context", 0)),
-        speed="similar" if current else _speed(facts, before),
+        speed="similar" if facts is before else _speed(facts, before),
         fits=_fits(facts, slot),
     )
 
 
-def _speed(facts: dict[str, Any], before: dict[str, Any]) -> str:
+def _speed(facts: Facts, before: Facts) -> str:
     new, old = (
         active_bytes(side.get("config") or {}, side.get("weights_bytes"))
         for side in (facts, before)
@@ -233,7 +259,7 @@ def _speed(facts: dict[str, Any], before: dict[str, Any]) -> str:
     return "faster" if share < FASTER else "slower" if share > SLOWER else "similar"
 
 
-def _fits(facts: dict[str, Any], slot: Slot) -> list[ServerFit]:
+def _fits(facts: Facts, slot: Slot) -> list[ServerFit]:
     found = prospects(
         slot,
         config=facts.get("config") or {},

@@ -37,6 +37,11 @@ ERRORS: "dict[str, StrPromise]" = {
     "hub_odd": _("The hub's answer is not what we expect. An admin can type the facts."),
     "repo_missing": _("There is no such public repository on the hub."),
     "repo_gated": _("The repository asks for a consent first. An admin can type the facts."),
+    "files_gated": _(
+        "The repository asks for a consent before it shows its files. Accept its terms at the hub"
+        " and set HF_TOKEN, or paste its config.json below."
+    ),
+    "token_refused": _("The hub does not accept our token: change HF_TOKEN, or take it away."),
 }
 
 
@@ -60,14 +65,14 @@ def look_up(*, proposal: Proposal) -> bool:
     if not claimed:
         return False
     try:
-        with Hub(settings.HF_ENDPOINT) as hub:
-            found = read(hub.repository(proposal.repo))
+        with Hub(settings.HF_ENDPOINT, token=settings.HF_TOKEN) as hub:
+            found = hub.repository(proposal.repo)
     except HubProblem as problem:
         _failed(proposal, problem)
     else:
         Proposal.objects.filter(pk=proposal.pk).update(
-            looked_up=found, facts_state=Proposal.FactsState.KNOWN, facts_error="",
-            facts_due_at=None,
+            looked_up=read(found), facts_state=Proposal.FactsState.KNOWN,
+            facts_error="files_gated" if found.closed else "", facts_due_at=None,
         )  # fmt: skip
     proposal.refresh_from_db()
     return True

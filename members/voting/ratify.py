@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 OVERHEAD = 1.25
 """Weights and a quarter: the least free memory with which a start makes sense."""
 CONFIRMED = (SwapState.APPROVED, SwapState.RUNNING, SwapState.RETURNING, SwapState.DONE)
+IN_VAIN = (SwapState.CANCELLED, SwapState.FAILED, SwapState.ABORTED)
+"""A plan that ended so can be made again from the result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +62,10 @@ def choice(vote: Vote) -> Choice:
 
 
 def _closed_code(vote: Vote) -> str:
-    if vote.state == Vote.State.RATIFIED:
-        return "done"
-    if vote.state != Vote.State.CLOSED:
+    if not vote.is_over:
         return "not_closed"
+    if vote.swap and (vote.swap.state not in IN_VAIN or vote.swap.to_model == vote.slot.model):
+        return "done"
     found = results.result(vote)
     if not found.quorum_met:
         return "quorum"
@@ -107,7 +109,8 @@ def ratify(
 ) -> Vote:
     """Two admins at once, or a second click: one plan. `model`: another entry of the same
     repository than the one that `choice` names."""
-    row = Vote.objects.select_for_update(of=("self",)).select_related("slot__model").get(pk=vote.pk)
+    rows = Vote.objects.select_for_update(of=("self",))
+    row = rows.select_related("slot__model", "swap").get(pk=vote.pk)
     found = choice(row)
     chosen = _chosen(found, model or found.model, despite_tie)
     if not (announcement_es.strip() and announcement_en.strip()):
@@ -119,7 +122,7 @@ def ratify(
     except plan.SwapRefused as refusal:
         raise Refused(refusal.code, fleet_words(refusal.code)) from None
     row.swap, row.state = swap, Vote.State.RATIFIED
-    row.ratified_by, row.ratified_at = actor, timezone.now()
+    row.ratified_by, row.ratified_at, row.announced_at = actor, timezone.now(), None
     row.announcement_es = announcement_es.strip()[:2000]
     row.announcement_en = announcement_en.strip()[:2000]
     row.save()

@@ -82,7 +82,7 @@ def _prepare(swap: Swap) -> Vote:
     now = moment()
     vote = rounds.prepare(
         slot=swap.slot,
-        slug=f"recall-{swap.pk}",
+        slug=f"{rounds.RECALL}{swap.pk}",
         actor=None,
         kind=Vote.Kind.RECALL,
         recalls=swap,

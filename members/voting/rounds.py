@@ -28,6 +28,8 @@ SAID = timedelta(minutes=1)
 """So long the log repeats that a vote can't open; it is tried at every beat until it can."""
 TAKEN = ("propose", "proposals", "recall", "add")
 """Words of addresses of the pages."""
+RECALL = "recall-"
+"""Names of recalls begin so; one that a regular round had taken could not be voted on."""
 
 
 # -- Preparing ----------------------------------------------------------------------------------
@@ -44,7 +46,9 @@ def prepare(
     """A round with the current model on its ballot. Raises also django's ValidationError."""
     if slot.model is None:
         raise Refused("nothing_runs")
-    if slug.lower() in TAKEN or Vote.objects.filter(slug__iexact=slug).exists():
+    regular = more.get("kind", Vote.Kind.REGULAR) == Vote.Kind.REGULAR
+    taken = (regular and reserved(slug)) or Vote.objects.filter(slug__iexact=slug).exists()
+    if taken:
         raise Refused("slug_taken")
     vote = Vote(
         slot=slot,
@@ -62,6 +66,10 @@ def prepare(
         raise Refused("slug_taken") from None
     Candidate.objects.create(vote=vote, position=0, code=KEEP, **_of_model(slot))
     return vote
+
+
+def reserved(slug: str) -> bool:
+    return slug.lower() in TAKEN or slug.lower().startswith(RECALL)
 
 
 def _check(vote: Vote) -> None:
@@ -164,10 +172,11 @@ def open_vote(*, vote: Vote, actor: User | None, closes_at: datetime | None = No
 def _freeze_options(vote: Vote) -> None:
     """The current model as it is now, and for each option what voters will be told."""
     vote.candidates.filter(code=KEEP).update(**_of_model(vote.slot))
+    before = compare.facts_of_current(vote.slot)
     for candidate in vote.candidates.select_related("proposal", "model"):
         candidate.model = candidate.model or catalogued(candidate.repo)
-        candidate.facts = compare.facts_of(candidate)
-        candidate.outlook = compare.look(candidate, vote.slot).to_json()
+        candidate.facts = before if candidate.is_current else compare.facts_of(candidate)
+        candidate.outlook = compare.look(candidate.facts, vote.slot, before).to_json()
         candidate.save(update_fields=["model", "facts", "outlook"])
 
 

@@ -74,6 +74,7 @@ def _host(stack: Stack) -> dict[str, str]:
         "NAN_ENGINE_KIND": chosen,
         "NAN_ENGINE_HOME": str(VLLM_HOME),
         "HF_HOME": stack.environ.get("HF_HOME") or str(models_folder(stack)),
+        "HF_TOKEN": stack.environ.get("HF_TOKEN", ""),
     }
 
 

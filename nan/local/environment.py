@@ -11,6 +11,7 @@ SECRET = (
     "LITELLM_DATABASE_URL",
     "ENGINE_API_KEY",
     "ALERT_WEBHOOK_URL",
+    "HF_TOKEN",
     "DATABASE_URL",
     "REDIS_URL",
     "DJANGO_SECRET_KEY",
@@ -70,9 +71,9 @@ def web(stack: Stack) -> dict[str, str]:
 
 
 def default_worker(stack: Stack) -> dict[str, str]:
-    """The one that sends mails and tells the webhook of alerts."""
-    hook = stack.environ.get("ALERT_WEBHOOK_URL", "")
-    return {**app(stack, part="worker-default"), "ALERT_WEBHOOK_URL": hook}
+    """The one that sends mails, tells the webhook of alerts, and reads the hub."""
+    secrets = {name: stack.environ.get(name, "") for name in ("ALERT_WEBHOOK_URL", "HF_TOKEN")}
+    return {**app(stack, part="worker-default"), **secrets}
 
 
 def fleet_worker(stack: Stack) -> dict[str, str]:

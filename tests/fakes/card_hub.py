@@ -1,7 +1,8 @@
 """A Hugging Face hub on a loopback port that tells what repositories say of themselves.
 
 Answers are functions of nothing but `pages`: path without query → (status, headers, body), or a
-body alone. `drip`: seconds between the bytes of a body.
+body alone. `drip`: seconds between the bytes of a body. `gate`: the token without which files of
+repositories that ask for a consent are not shown, as the hub itself refuses them.
 """
 
 import json
@@ -21,6 +22,7 @@ class CardHub:
     pages: dict[str, Any] = field(default_factory=dict)
     drip: float = 0
     calls: list[str] = field(default_factory=list)
+    gate: str = ""
     url: str = ""
 
     def add(self, repo: str, *, config: Any = None, template: str = "", **info: Any) -> None:
@@ -34,7 +36,11 @@ class CardHub:
         self.pages[f"/{repo}/resolve/{REVISION}/config.json"] = config or {}
         self.pages[f"/{repo}/resolve/{REVISION}/chat_template.jinja"] = template
 
-    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+    def answer(self, path: str, authorization: str = "") -> tuple[int, dict[str, str], bytes]:
+        if authorization and authorization != f"Bearer {self.gate}":
+            return 401, {"X-Error-Message": "Invalid credentials in Authorization header"}, b""
+        if self.gate and "/resolve/" in path and not authorization:
+            return 401, {"X-Error-Code": "GatedRepo"}, b"Access to model is restricted."
         found = self.pages.get(path.split("?")[0], (404, {}, b"{}"))
         if isinstance(found, tuple):
             return found
@@ -51,7 +57,7 @@ def card_hub() -> Iterator[CardHub]:
 
         def do_GET(self) -> None:
             hub.calls.append(self.path)
-            status, headers, body = hub.answer(self.path)
+            status, headers, body = hub.answer(self.path, self.headers.get("Authorization", ""))
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)

@@ -1,6 +1,7 @@
 """Preparing, opening, the frozen roll, and what can't change any more."""
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils.timezone import localtime
 
 from inference.models import Replica, Slot
-from members import letters, membership
+from members import letters, membership, urls
 from members.management.commands.votes import _moment
 from members.models import (
     Candidate,
@@ -35,7 +36,7 @@ from tests.members.voting.conftest import (
     joined,
     proposal_of,
 )
-from tests.members.voting.test_ballots import at_once
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -348,9 +349,16 @@ def test_the_command(
         call_command("votes", "close", "x")
 
 
-@pytest.mark.parametrize("slug", ["propose", "Proposals", "recall", "add"])
-def test_words_of_addresses_are_no_names(slot: Slot, admin: User, slug: str) -> None:
+@pytest.mark.parametrize("slug", ["propose", "Proposals", "recall", "add", "recall-7", "Recall-x"])
+def test_words_of_addresses_and_of_recalls_are_no_names(slot: Slot, admin: User, slug: str) -> None:
     assert code(rounds.prepare, slot=slot, slug=slug, actor=admin) == "slug_taken"
+
+
+def test_no_page_has_an_address_that_a_round_could_take() -> None:
+    """Words that stand where the name of a round does."""
+    routes = [str(one.pattern) for one in urls.urlpatterns]
+    second = {route.split("/")[1] for route in routes if re.match(r"vote/", route)}
+    assert {word for word in second if word and "<" not in word} <= set(rounds.TAKEN)
 
 
 def test_who_leaves_is_nowhere_in_the_rows_of_votes(vote: Vote, voters: list[User]) -> None:

@@ -8,13 +8,16 @@ from django.test import Client
 from django.utils import timezone
 
 from inference.models import CatalogModel, Replica, Swap
+from inference.swaps import plan
 from members.models import Extension, Mail, Proposal, User, Vote
+from members.tasks import advance_votes
 from members.voting import ballots, proposals, rounds
 from tests.members.voting.conftest import A, B, deadline_passes
 from tests.members.voting.pages.conftest import text
 
 pytestmark = pytest.mark.django_db
 PAGE = "/staff/votes/2026-Q4/"
+RESULT = "/vote/2026-Q4/result/"
 WORDS = {"announcement_es": "Cambiamos el domingo.", "announcement_en": "We change on Sunday."}
 
 
@@ -63,7 +66,7 @@ def test_prepare_a_round(slot: Any, alma: Client) -> None:
     )
 
 
-@pytest.mark.parametrize("slug", ["propose", "Recall", "2026 Q4", "", "x" * 41, "../x"])
+@pytest.mark.parametrize("slug", ["propose", "Recall", "recall-7", "2026 Q4", "", "x" * 41, "../x"])
 def test_names_that_are_no_addresses_are_refused(slot: Any, alma: Client, slug: str) -> None:
     data = {"slot": "nan", "slug": slug, "quorum_percent": "30"}
     assert alma.post("/staff/votes/", data).status_code == 422
@@ -297,6 +300,28 @@ def test_a_date_in_the_past_plans_nothing(won: Vote, alma: Client) -> None:
     data = {"model": catalogued().pk, "start_at": typed(-1), **WORDS}
     assert alma.post(f"{PAGE}ratify/", data).status_code == 422
     assert Vote.objects.get().state == "closed"
+
+
+def test_a_plan_that_was_cancelled_is_made_again_with_another_date(
+    won: Vote, alma: Client, bruno: Client, bea: Client
+) -> None:
+    data = {"model": catalogued().pk, "start_at": typed(3), **WORDS}
+    alma.post(f"{PAGE}ratify/", data)
+    first = Swap.objects.get()
+    plan.approve(swap=first, actor=User.objects.get(name="Bruno"))
+    advance_votes()
+    assert alma.get(f"{PAGE}ratify/").url == PAGE
+    plan.cancel(swap=first, actor=None)
+    assert "The rotation that was planned has not taken place" in text(bea.get(RESULT))
+    assert "You can make it again" in text(bruno.get(PAGE))
+    assert bruno.post(f"{PAGE}ratify/", {**data, "start_at": typed(9)}).url == PAGE
+    second = Vote.objects.get().swap
+    assert (Swap.objects.count(), second.state, second.proposed_by.name) == (2, "planned", "Bruno")
+    assert "A rotation is planned:" in text(bea.get(RESULT))
+    plan.approve(swap=second, actor=User.objects.get(name="Alma"))
+    for _ in range(2):
+        advance_votes()
+    assert Mail.objects.filter(kind="vote_planned").count() == 2 * 4
 
 
 def test_another_entry_than_the_one_chosen_is_refused(won: Vote, alma: Client) -> None:
