@@ -3,8 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any, TypeVar
@@ -78,18 +77,6 @@ class ApiClient:
         except httpx.ReadTimeout:
             return
         raise AssertionError("the engine answered a call that was to hang")
-
-
-def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Runs all of them at the same moment; their results in the order given."""
-    gate = threading.Barrier(len(calls))
-
-    def run(call: Callable[[], Result]) -> Result:
-        gate.wait(30)
-        return call()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
 
 
 @dataclass

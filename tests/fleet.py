@@ -15,7 +15,8 @@ import psutil
 
 from inference.pool import Pool, set_state
 from tests.load import Call, Load
-from tests.stack import ROOT, Stack, bare_environment, wait_until
+from tests.stack import ROOT, Stack, bare_environment
+from tests.waiting import wait_until
 
 FAULTS = "faults.json"
 LOOK = """

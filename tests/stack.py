@@ -12,8 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -24,6 +23,8 @@ from typing import Any
 import httpx
 import psutil
 
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL = [sys.executable, "-m", "nan.local"]
 # What a test run sets for itself must not leak into the stack's own settings.
@@ -32,20 +33,6 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 
 def bare_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in INHERITED if name in os.environ}
-
-
-def wait_until(
-    condition: Callable[[], Any], *, seconds: float, what: str, every: float = 0.1
-) -> Any:
-    """The first truthy answer; fails with `what` when there is none in time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(every)
 
 
 @dataclass

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
+from tests.waiting import wait_until
 
 PASSWORD = "correct horse battery staple"
 ANSWERS: dict[str, object] = {

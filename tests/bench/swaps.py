@@ -22,7 +22,8 @@ from tests.bench.report import Line, ms
 from tests.bench.setting import own_stack
 from tests.fleet import Fleet
 from tests.load import Load
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
+from tests.waiting import wait_until
 
 REPLICAS = (2, 4, 8)
 GPUS = {"NAN_GPU_DEVICES": "simulated:8x98304"}

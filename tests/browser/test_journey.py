@@ -9,8 +9,9 @@ from playwright.sync_api import Browser, expect
 
 from tests.api import ApiClient
 from tests.browser.window import Window, code_of
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import ANSWERS, PASSWORD, members
+from tests.waiting import wait_until
 
 HER = "wanda@example.org"
 FIFTY = "fifty"

@@ -11,7 +11,7 @@ from members.models import Application, Membership, User
 from tests.browser.chromium import Complaints, too_wide
 from tests.browser.test_skin import sign_in
 from tests.people import staff
-from tests.stack import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HEIGHT = 740

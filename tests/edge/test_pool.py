@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.edge.conftest import Scene, answer_ok
 from tests.edge.running import RunningEdge, running_edge
 from tests.fakes.raw_http import Connection, RawServer, Request, get, post
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 SOCKETS = ("admin.sock", "master.sock")
 
@@ -104,11 +104,8 @@ def test_a_gateway_whose_health_fails_gets_no_requests(tmp_path: Path) -> None:
 
 
 def wait_until_down(edge: RunningEdge, backend: str) -> None:
-    deadline = time.monotonic() + 10
     sign = f'haproxy_backend_status{{proxy="{backend}",state="DOWN"}} 1'.encode()
-    while sign not in get(edge.ops, "/metrics").body:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: sign in get(edge.ops, "/metrics").body, seconds=10)
 
 
 def test_the_log_names_the_slots_path(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -123,11 +122,6 @@ class Member:
         except httpx.ReadTimeout:
             return
         raise AssertionError("the engine answered although it was to hang")
-
-
-def at_once(count: int, call: Callable[[], httpx.Response]) -> list[httpx.Response]:
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(lambda _: call(), range(count)))
 
 
 def statuses(answers: list[httpx.Response]) -> list[int]:

@@ -4,16 +4,16 @@ Read as the product reads them, by inference/usage/counters.py.
 """
 
 import threading
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 import redis
 
 from inference.usage.counters import GatewayCounters, Now, Refused
-from tests.gateway.client import ROUTES, Gateway, Member, Models, at_once, statuses
+from tests.gateway.client import ROUTES, Gateway, Member, Models, statuses
 from tests.gateway.conftest import Own
+from tests.waiting import at_once, wait_until
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_refusals_are_told_apart_on_every_route(
     gateway: Gateway, models: Models, counters: GatewayCounters, route: str
 ) -> None:
     with gateway.member(rpm_limit=8, max_parallel_requests=2) as bob:
-        answers = at_once(5, lambda: bob.call(route, models["slow"]))
+        answers = at_once([lambda: bob.call(route, models["slow"])] * 5)
         assert statuses(answers) == [200] * 2 + [429] * 3
         answers = [bob.call(route, models["plain"]) for _ in range(5)]
         assert statuses(answers) == [200] * 3 + [429] * 2
@@ -68,11 +68,7 @@ def test_unknown_keys_are_not_counted(
     assert counters.refused(datetime.now(UTC).date()) == before
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+until = partial(wait_until, seconds=10, every=0.05)
 
 
 def test_what_is_going_on_now(gateway: Gateway, models: Models, counters: GatewayCounters) -> None:

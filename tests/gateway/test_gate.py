@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.gateway.client import ROUTES, Member, Models, at_once, body, statuses
+from tests.gateway.client import ROUTES, Member, Models, body, statuses
+from tests.waiting import at_once
 
 SEVERAL = "Send several requests instead, up to your limit in parallel (5 as a rule)."
 
@@ -116,8 +117,8 @@ def test_what_would_be_several_or_make_no_sense_is_refused(
 
 
 def test_a_refused_body_takes_no_slot(alice: Member, models: Models) -> None:
-    at_once(10, lambda: alice.chat(models["plain"], n=2))
-    assert statuses(at_once(5, lambda: alice.chat(models["slow"]))) == [200] * 5
+    at_once([lambda: alice.chat(models["plain"], n=2)] * 10)
+    assert statuses(at_once([lambda: alice.chat(models["slow"])] * 5)) == [200] * 5
 
 
 STEERING = {
@@ -284,7 +285,7 @@ def test_agents_requests_pass(
 def test_a_client_that_leaves_is_noticed_behind_the_gate(alice: Member, models: Models) -> None:
     for route in ROUTES:
         alice.give_up(route, models["hang"], stream=False)
-    assert statuses(at_once(5, lambda: alice.chat(models["slow"]))) == [200] * 5
+    assert statuses(at_once([lambda: alice.chat(models["slow"])] * 5)) == [200] * 5
 
 
 def test_a_websocket_does_not_pass(alice: Member) -> None:

@@ -13,8 +13,9 @@ import psycopg
 import pytest
 
 from tests.gateway import parts
-from tests.gateway.client import Gateway, Member, Models, at_once, statuses
+from tests.gateway.client import Gateway, Member, Models, statuses
 from tests.gateway.conftest import Own
+from tests.waiting import at_once
 
 
 def run(*arguments: str | Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -88,7 +89,7 @@ def test_a_killed_gateways_slots_are_free_after_the_restart(
         httpx.Client(base_url=url, timeout=30) as http,
     ):
         bob = Member(key=key, http=http)
-        assert statuses(at_once(5, lambda: bob.chat(models["slow"]))) == [200] * 5
+        assert statuses(at_once([lambda: bob.chat(models["slow"])] * 5)) == [200] * 5
         Models(gateway, engine, models.prefix).remove()
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.gateway.client import ROUTES, Gateway, Member, Models, at_once, statuses
+from tests.gateway.client import ROUTES, Gateway, Member, Models, statuses
+from tests.waiting import at_once
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_five_in_parallel(alice: Member, models: Models, route: str) -> None:
-    answers = at_once(8, lambda: alice.call(route, models["slow"]))
+    answers = at_once([lambda: alice.call(route, models["slow"])] * 8)
     assert statuses(answers) == [200] * 5 + [429] * 3
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert (
@@ -46,7 +47,7 @@ def test_the_product_limits_hold_to_the_last_request(alice: Member, models: Mode
 def test_a_refusal_for_parallelism_uses_up_a_request(gateway: Gateway, models: Models) -> None:
     """L7: so the refusal's words must say so."""
     with gateway.member(rpm_limit=8, max_parallel_requests=5) as bob:
-        assert statuses(at_once(8, lambda: bob.chat(models["slow"]))) == [200] * 5 + [429] * 3
+        assert statuses(at_once([lambda: bob.chat(models["slow"])] * 8)) == [200] * 5 + [429] * 3
         refused = bob.chat(models["plain"])
         assert refused.status_code == 429
         assert "Limit type: requests" in refused.json()["error"]["message"]
@@ -56,8 +57,8 @@ def test_changed_limits_hold_for_the_next_call(
     gateway: Gateway, alice: Member, models: Models
 ) -> None:
     """Rotation: the outgoing key drops to 1 and 20, the new one gets 4 and 80."""
-    assert statuses(at_once(3, lambda: alice.chat(models["slow"]))) == [200, 200, 200]
+    assert statuses(at_once([lambda: alice.chat(models["slow"])] * 3)) == [200, 200, 200]
     assert gateway.post("/key/update", key=alice.token, max_parallel_requests=1).status_code == 200
-    assert statuses(at_once(3, lambda: alice.chat(models["slow"]))) == [200, 429, 429]
+    assert statuses(at_once([lambda: alice.chat(models["slow"])] * 3)) == [200, 429, 429]
     assert gateway.post("/key/update", key=alice.token, rpm_limit=2).status_code == 200
     assert alice.chat(models["plain"]).status_code == 429

@@ -8,7 +8,8 @@ import time
 import httpx
 import pytest
 
-from tests.gateway.client import ROUTES, Member, Models, at_once, statuses
+from tests.gateway.client import ROUTES, Member, Models, statuses
+from tests.waiting import at_once
 
 # A slot of a stream that was broken off is free slightly after the client has gone.
 SETTLE_SECONDS = 0.5
@@ -19,14 +20,14 @@ ABORT_SECONDS = 5
 def _all_five_are_free_again(alice: Member, models: Models) -> object:
     yield
     time.sleep(SETTLE_SECONDS)
-    assert statuses(at_once(5, lambda: alice.chat(models["slow"]))) == [200] * 5
+    assert statuses(at_once([lambda: alice.chat(models["slow"])] * 5)) == [200] * 5
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("route", ROUTES)
 def test_after_answers(alice: Member, models: Models, route: str, stream: bool) -> None:
     more = {"stream": True} if stream else {}
-    assert statuses(at_once(5, lambda: alice.call(route, models["slow"], **more))) == [200] * 5
+    assert statuses(at_once([lambda: alice.call(route, models["slow"], **more)] * 5)) == [200] * 5
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])

@@ -22,6 +22,7 @@ import pytest
 from tests.gateway import parts
 from tests.gateway.client import Gateway, Member, Models, statuses, token
 from tests.gateway.conftest import Own
+from tests.waiting import wait_until
 
 MANY = 100_000
 # Calls that both instances let through before either has heard of the other's. None were, in 250.
@@ -60,22 +61,13 @@ def traffic(*members: Member, pause: float = 0.02) -> Iterator[list[Traffic]]:
     for thread in threads:
         thread.start()
     try:
-        wait_until(lambda: all(flow.last(200) for flow in flows), 10)
+        wait_until(lambda: all(flow.last(200) for flow in flows), seconds=10, every=0.05)
         yield flows
     finally:
         for flow in flows:
             flow.stop.set()
         for thread in threads:
             thread.join()
-
-
-def wait_until(true: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @dataclass(frozen=True)
@@ -131,7 +123,7 @@ def deleted(pair: Pair) -> Iterator[Callable[[], float]]:
 
         def seconds() -> float:
             left = began + DELETE_SECONDS + 5 - time.monotonic()
-            assert wait_until(lambda: 401 in flow.after(began), left), "never refused"
+            wait_until(lambda: 401 in flow.after(began), seconds=left, what="never refused")
             time.sleep(1)
             return flow.last(200) - began
 
@@ -153,7 +145,7 @@ def test_requests_a_minute_are_counted_together(pair: Pair) -> None:
 
 def test_five_in_parallel_are_counted_together(pair: Pair, models: Models) -> None:
     with pair.member() as (first, second), ThreadPoolExecutor(8) as pool:
-        assert wait_until(lambda: second.chat(models["slow"]).status_code == 200, 30)
+        wait_until(lambda: second.chat(models["slow"]).status_code == 200, seconds=30)
         turns = itertools.islice(itertools.cycle((first, second)), 8)
         found = statuses(list(pool.map(lambda member: member.chat(models["slow"]), turns)))
     assert found == [200] * 5 + [429] * 3
@@ -161,7 +153,7 @@ def test_five_in_parallel_are_counted_together(pair: Pair, models: Models) -> No
 
 def test_slots_held_at_one_are_taken_at_the_other(pair: Pair, models: Models) -> None:
     with pair.member() as (first, second):
-        assert wait_until(lambda: second.chat(models["plain"]).status_code == 200, 30)
+        wait_until(lambda: second.chat(models["plain"]).status_code == 200, seconds=30)
         with ExitStack() as held:
             lines = []  # kept: httpx hangs up when nobody can read on
             for _ in range(5):
@@ -169,7 +161,7 @@ def test_slots_held_at_one_are_taken_at_the_other(pair: Pair, models: Models) ->
                 lines.append(answer.iter_lines())
                 next(lines[-1])
             assert second.chat(models["plain"]).status_code == 429
-        assert wait_until(lambda: second.chat(models["plain"]).status_code == 200, 5)
+        wait_until(lambda: second.chat(models["plain"]).status_code == 200, seconds=5)
 
 
 def test_a_block_reaches_the_other_under_traffic(pair: Pair) -> None:

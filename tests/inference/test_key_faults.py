@@ -1,6 +1,5 @@
 """A gateway that is down, slow, lying or losing its answers: one key or none, never an orphan."""
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -20,6 +19,7 @@ from inference.provisioning import GIVE_UP
 from members.models import User
 from tests.fakes.gateway import MASTER_KEY, FakeGateway, Manner
 from tests.inference.conftest import advance, live
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 Maker = Callable[[User], Key]
@@ -87,7 +87,7 @@ def test_a_late_creation_is_removed_again(
     fake.race_seconds = 0
     advance(member)
     only_key_works(member, pair, fake)
-    _wait_until(lambda: len(fake.of(member.public_id)) == 2)
+    wait_until(lambda: len(fake.of(member.public_id)) == 2, seconds=5, every=0.02)
     Key.objects.filter(pk=key.pk).update(doubtful_until=timezone.now())
     advance(member)
     key.refresh_from_db()
@@ -321,10 +321,3 @@ def test_a_stopped_worker_wakes_up_after_the_key_is_gone(
     provisioning.advance(member.public_id, client=late)
     assert fake.paths().count("/key/generate") == 1
     assert fake.keys == {}
-
-
-def _wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

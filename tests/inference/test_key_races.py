@@ -1,13 +1,12 @@
 """Many at once, with real threads on a real Postgres."""
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from nacl.public import PrivateKey
 
@@ -19,23 +18,9 @@ from nan.celery import app
 from tests.fakes.gateway import FakeGateway
 from tests.inference.conftest import advance, live
 from tests.people import person, signed_in
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def at_once(number: int, work: Callable[[int], Any]) -> list[Any]:
-    """Runs `work` in that many threads that start together."""
-    gate = threading.Barrier(number)
-
-    def run(index: int) -> Any:
-        gate.wait()
-        try:
-            return work(index)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(number) as pool:
-        return list(pool.map(run, range(number)))
 
 
 def test_k4_ten_clicks_and_a_message_delivered_twice_make_one_key(
@@ -43,11 +28,11 @@ def test_k4_ten_clicks_and_a_message_delivered_twice_make_one_key(
 ) -> None:
     fake.race_seconds = 0.05
     browsers = [signed_in(member) for _ in range(10)]
-    answers = at_once(10, lambda index: browsers[index].post("/key/create"))
+    answers = at_once([partial(browser.post, "/key/create") for browser in browsers])
     assert [answer.status_code for answer in answers] == [302] * 10
     assert sum("key_reveal" in answer.cookies for answer in answers) == 1
-    at_once(2, lambda _: tasks.gateway_advance_keys())
-    at_once(2, lambda _: tasks.gateway_advance_keys())
+    at_once([tasks.gateway_advance_keys] * 2)
+    at_once([tasks.gateway_advance_keys] * 2)
     assert live(member) == [("active", 100, 5)]
     assert [theirs["token"] for theirs in fake.keys.values()] == [Key.objects.get().token]
     winner = next(
@@ -64,8 +49,8 @@ def test_k4_ten_rotations_make_one_successor(
     keys.request_key(user=member, public_key=b"1" * 32)
     advance(member)
     browsers = [signed_in(member) for _ in range(10)]
-    at_once(10, lambda index: browsers[index].post("/key/rotate", {"at_once": "1"}))
-    at_once(4, lambda _: tasks.gateway_advance_keys())
+    at_once([partial(browser.post, "/key/rotate", {"at_once": "1"}) for browser in browsers])
+    at_once([tasks.gateway_advance_keys] * 4)
     advance(member)
     assert live(member) == [("active", 100, 5)]
     assert len(fake.keys) == 1
@@ -87,7 +72,7 @@ def test_one_of_two_reveals_shows_the_key(
         return opened(*args)
 
     monkeypatch.setattr(reveal, "_open", open_together)
-    taken = at_once(2, lambda _: reveal.take(key.id, key.token, pair))
+    taken = at_once([lambda: reveal.take(key.id, key.token, pair)] * 2)
     assert sum(value is not None for value in taken) == 1
 
 
@@ -111,7 +96,7 @@ def test_k12_fifty_keys_none_stuck(client_of_fake: object, fake: FakeGateway, db
     people = [person(f"p{number}") for number in range(50)]
     for user in people:
         keys.request_key(user=user, public_key=b"1" * 32)
-    at_once(4, lambda _: tasks.gateway_advance_keys())
+    at_once([tasks.gateway_advance_keys] * 4)
     assert set(Key.objects.values_list("state", flat=True)) == {"active"}
     assert len(fake.keys) == 50
     assert fake.paths() == ["/key/generate"] * 50
@@ -197,6 +182,6 @@ def test_two_workers_never_hold_one_members_keys(
 ) -> None:
     keys.request_key(user=member, public_key=b"1" * 32)
     fake.seconds_per_call = 0.2
-    done = at_once(8, lambda _: provisioning.advance(member.public_id))
+    done = at_once([lambda: provisioning.advance(member.public_id)] * 8)
     assert sorted(done) == [False] * 7 + [True]
     assert fake.paths() == ["/key/generate"]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from nacl.public import PrivateKey
 from inference import keys, reveal, tasks
 from inference.models import Key, KeyHolder
 from members.models import User
+from tests import waiting
 from tests.fakes.gateway import MASTER_KEY, FakeGateway, Manner
 from tests.inference.conftest import live
 from tests.people import person
@@ -65,11 +67,7 @@ def start(fake: FakeGateway, tmp_path: Path) -> Iterator[Start]:
         process.wait(20)
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+wait_until = partial(waiting.wait_until, seconds=30, every=0.05)
 
 
 def beat() -> None:

@@ -9,8 +9,9 @@ import psycopg
 
 from tests.api import ApiClient
 from tests.journeys.conftest import Client
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import members
+from tests.waiting import wait_until
 
 FULL_FOR = 18  # seconds
 BACK_WITHIN = 8  # seconds

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.api import ApiClient, Traffic
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor, admin, members
+from tests.waiting import wait_until
 
 BOUND = 60  # seconds, promised
 OUTAGE = 6  # seconds: several attempts fail in it

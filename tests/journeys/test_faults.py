@@ -9,10 +9,11 @@ from functools import partial
 
 import pytest
 
-from tests.api import ApiClient, GatewayAdmin, at_once
+from tests.api import ApiClient, GatewayAdmin
 from tests.journeys.conftest import MAKING, TRYING
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor, ask_for_keys, members
+from tests.waiting import at_once, wait_until
 
 LOST_WITH_REDIS = "This key was never shown, and it can't be shown any more."
 TRIED: list[Visitor] = []

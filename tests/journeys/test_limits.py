@@ -8,10 +8,11 @@ from functools import partial
 import httpx
 import pytest
 
-from tests.api import ROUTES, ApiClient, EngineCounts, GatewayAdmin, at_once, count_by, payload
+from tests.api import ROUTES, ApiClient, EngineCounts, GatewayAdmin, count_by, payload
 from tests.journeys.conftest import Client
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor, members
+from tests.waiting import at_once, wait_until
 
 PARALLEL = (
     "Limit reached: 5 requests in parallel. Wait until one of your running requests ends, then try "

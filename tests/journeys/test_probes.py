@@ -6,8 +6,9 @@ import time
 import pytest
 
 from tests.api import GatewayAdmin
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor
+from tests.waiting import wait_until
 
 OWNER = "00000000-0000-4000-8000-70726f626573"
 

@@ -9,8 +9,9 @@ import pytest
 
 from tests.api import GatewayAdmin
 from tests.journeys.conftest import Client
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor, members
+from tests.waiting import wait_until
 
 LOST = "The gateway no longer has this key, so it stopped working."
 MESSAGE = "from inference.tasks import gateway_reconcile_keys\ngateway_reconcile_keys.delay()"

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from tests.api import ApiClient, GatewayAdmin, at_once, count_by
+from tests.api import ApiClient, GatewayAdmin, count_by
 from tests.journeys.conftest import Client
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor
+from tests.waiting import at_once, wait_until
 
 
 @contextmanager

@@ -6,10 +6,11 @@ from functools import partial
 import httpx
 import pytest
 
-from tests.api import ROUTES, ApiClient, at_once
+from tests.api import ROUTES, ApiClient
 from tests.secrets_search import find_everywhere, holds, variants
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor, members
+from tests.waiting import at_once, wait_until
 
 PROMPT = "the heron painted seventeen violet umbrellas"
 FATES = ("", "[sim:echo-error]", "[sim:status=500]", "[sim:status=404]", "[sim:die-midstream]")

@@ -5,7 +5,8 @@ from typing import Any
 import httpx
 
 from tests.fleet import Fleet
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
+from tests.waiting import wait_until
 
 SOON = 75
 """Seconds: a sample is taken every 30, and the page looks at the rows every 5."""

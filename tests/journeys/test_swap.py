@@ -10,8 +10,9 @@ from tests.api import ROUTES, ApiClient, GatewayAdmin
 from tests.fleet import Fleet
 from tests.journeys.conftest import HOME
 from tests.load import Load
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
 from tests.visitor import Visitor
+from tests.waiting import wait_until
 
 
 @pytest.fixture

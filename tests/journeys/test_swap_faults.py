@@ -9,7 +9,7 @@ import pytest
 from tests.api import ApiClient
 from tests.fleet import Fleet
 from tests.load import Load
-from tests.stack import wait_until
+from tests.waiting import wait_until
 
 FAILURES = {
     "refuse-flag": ("preflight", "flag_refused"),

@@ -9,10 +9,10 @@ import psutil
 import pytest
 
 from inference.pool import Pool
-from tests.api import at_once
 from tests.fleet import Fleet
 from tests.load import Load
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
+from tests.waiting import at_once, wait_until
 
 STEPS = ("draining", "stopping", "starting", "checking", "joining")
 BACK = 90  # seconds after a worker is back: the swap moves again

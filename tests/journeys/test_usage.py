@@ -8,9 +8,10 @@ from itertools import islice
 import httpx
 import pytest
 
-from tests.api import ROUTES, ApiClient, at_once, payload
-from tests.stack import Stack, wait_until
+from tests.api import ROUTES, ApiClient, payload
+from tests.stack import Stack
 from tests.visitor import Visitor, members
+from tests.waiting import at_once, wait_until
 
 A_MINUTE = 60
 

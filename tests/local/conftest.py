@@ -4,8 +4,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,9 @@ import pytest
 
 from nan.local import state
 from nan.local.config import ROOT
+from tests import waiting
 
-
-def wait_until(true: Callable[[], Any], *, seconds: float = 20) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (answer := true()):
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.03)
-    return answer
-
-
+wait_until = partial(waiting.wait_until, seconds=20, every=0.03)
 # Set for the tests of the site; a stack that inherited them would start no Postgres of its own.
 OUTSIDE = ("DATABASE_URL", "REDIS_URL", "SITE_URL", "API_URL", "NAN_STATE_DIR", "MAIL_DIR")
 

@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -19,8 +17,8 @@ from members import letters, mails, outbox, tasks, waitlist
 from members.models import Application, Mail, User
 from nan.celery import app
 from tests.fakes.smtp import SmtpServer
-from tests.members.test_waitlist import at_once
 from tests.people import applicant, let_in, person, signed_in, staff
+from tests.waiting import at_once, wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -126,7 +124,7 @@ def test_a_process_killed_after_the_server_took_the_mail(mailbox: SmtpServer) ->
         f"import django; django.setup(); from members import tasks; tasks.send_mail({message_id!r})"
     )
     worker = subprocess.Popen([sys.executable, "-c", code], env=worker_environment(mailbox.port))
-    wait_until(lambda: mailbox.mails)
+    wait_until(lambda: mailbox.mails, seconds=30, every=0.05)
     worker.kill()
     worker.wait()
     mailbox.behave = "accept"
@@ -148,18 +146,11 @@ def worker_environment(port: int) -> dict[str, str]:
     }
 
 
-def wait_until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.django_db(transaction=True)
 def test_delivered_twice_is_sent_once(mailbox: SmtpServer) -> None:
     mails.reset_password(person("Otto"))
     message_id = str(Mail.objects.get().message_id)
-    at_once(*[lambda: tasks.send_mail(message_id)] * 5)
+    at_once([lambda: tasks.send_mail(message_id)] * 5)
     assert (len(mailbox.mails), Mail.objects.get().state) == (1, "sent")
 
 

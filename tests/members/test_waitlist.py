@@ -1,8 +1,6 @@
 """What can happen to an application."""
 
-import threading
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -14,6 +12,7 @@ from inference.models import Key, Server
 from members import seats, waitlist
 from members.models import Application, Decision, Mail, Membership, MembershipEvent, User
 from tests.people import ANSWERS, applicant, let_in, person, staff
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db
 State = Application.State
@@ -28,29 +27,6 @@ def mails(kind: str) -> list[tuple[str, str]]:
     return list(Mail.objects.filter(kind=kind).values_list("to", "state"))
 
 
-def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """Runs the calls in threads that start together; results or exceptions, in order."""
-    results: list[Any] = [None] * len(calls)
-    gate = threading.Barrier(len(calls))
-
-    def run(index: int) -> None:
-        connection.ensure_connection()
-        gate.wait()
-        try:
-            results[index] = calls[index]()
-        except Exception as error:  # noqa: BLE001  (the test looks at it)
-            results[index] = error
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=[index]) for index in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
 # -- Applying --------------------------------------------------------------------------------
 def test_applying_twice_is_one_entry(outsider: User) -> None:
     first = waitlist.apply(user=outsider, **ANSWERS)
@@ -62,7 +38,7 @@ def test_applying_twice_is_one_entry(outsider: User) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_ten_clicks_at_once_are_one_entry() -> None:
     outsider = person("Otto")
-    found = at_once(*[lambda: waitlist.apply(user=outsider, **ANSWERS)] * 10)
+    found = at_once([lambda: waitlist.apply(user=outsider, **ANSWERS)] * 10)
     assert {application.pk for application in found} == {Application.objects.get().pk}
 
 
@@ -131,7 +107,7 @@ def test_w4_two_admins_at_once(second: str) -> None:
         return waitlist.reject(applications=order, actor=admin, reason_code="unclear")
 
     outcomes = at_once(
-        lambda: act(admins[0], "approve", rows), lambda: act(admins[1], second, rows[::-1])
+        [lambda: act(admins[0], "approve", rows), lambda: act(admins[1], second, rows[::-1])]
     )
     assert sorted(len(outcome.decisions) for outcome in outcomes) == [0, 5]
     assert sorted(len(outcome.already) for outcome in outcomes) == [0, 5]
@@ -191,10 +167,15 @@ def test_admins_do_not_share_the_last_seat() -> None:
     Server.objects.create(name="gpu-1", seats=1)
     admin = staff("Alma")
     rows = [applicant(f"P{n}").pk for n in range(8)]
-    found = at_once(
-        *[lambda row=row: waitlist.approve(applications=[row], actor=admin) for row in rows]
-    )
-    assert sorted(type(result).__name__ for result in found) == ["NoSeats"] * 7 + ["Outcome"]
+
+    def approve(row: int) -> str:
+        try:
+            return type(waitlist.approve(applications=[row], actor=admin)).__name__
+        except waitlist.NoSeats:
+            return "NoSeats"
+
+    found = at_once([partial(approve, row) for row in rows])
+    assert sorted(found) == ["NoSeats"] * 7 + ["Outcome"]
 
 
 # -- Undo -------------------------------------------------------------------------------------

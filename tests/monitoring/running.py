@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.monitoring.sources import PROMETHEUS
-from tests.stack import wait_until
+from tests.waiting import wait_until
 
 MISSING = (
     "{} is not installed, and the alert rules can't be tested without it. `make setup-dev` installs"

@@ -17,7 +17,8 @@ from tests.monitoring import sources
 from tests.monitoring.promql import filled, used
 from tests.monitoring.running import Prometheus, configuration, prometheus, serving
 from tests.ports import free_port
-from tests.stack import Stack, wait_until
+from tests.stack import Stack
+from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
 RECORDED = "".join((HERE / f"vllm-{name}.prom").read_text() for name in ("0.32.0", "speculation"))

@@ -17,9 +17,9 @@ from inference.models import Alert, CatalogModel, FleetLease, Replica, Server, S
 from inference.places import PoolView
 from inference.pool import Pool
 from inference.swaps import plan
-from tests.api import at_once
 from tests.inference.fleet import rooms
 from tests.inference.fleet.conftest import Told
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db
 

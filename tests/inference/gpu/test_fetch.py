@@ -16,6 +16,7 @@ import pytest
 from inference.gpu import background, fetching, weights
 from tests.fakes.hub import FakeHub, etag
 from tests.inference.gpu.rig import Rig
+from tests.waiting import wait_until
 
 REPO, REVISION = "example/Real-1B", "a" * 40
 NAME = f"{REPO}@{REVISION}"
@@ -173,15 +174,18 @@ def test_a_hostile_name_fetches_nothing(host: Rig, repo: str) -> None:
     assert host.report()["fetches"] == {}
 
 
+def _is_locked(folder: Path) -> bool:
+    lock = background.take_lock(folder)
+    if lock is not None:
+        lock.close()
+    return lock is None
+
+
 def test_two_never_run_at_once(host: Rig, hub: FakeHub) -> None:
     hub.bytes_per_second = 600_000
     begin(host)
     folder = fetching.folder_of(host.state, REPO, REVISION)
-    deadline = time.monotonic() + 10
-    while (lock := background.take_lock(folder)) is not None:
-        lock.close()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: _is_locked(folder), seconds=10, every=0.02)
     background.begin("fetch", folder, {"repo": REPO, "revision": REVISION, "disk_mib": 0})
     assert wait(host)["state"] == "done"
     assert hub.sent == {name: len(content) for name, content in hub.files.items()}

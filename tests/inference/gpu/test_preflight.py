@@ -13,6 +13,7 @@ import pytest
 from inference.gpu import preflight, weights
 from inference.gpu.spec import EngineSpec
 from tests.inference.gpu.rig import KEY, MODEL, REVISION, Rig, spec
+from tests.waiting import wait_until
 
 OK = {"ok": True, "code": "", "detail": ""}
 
@@ -29,11 +30,13 @@ def asked(rig: Rig, wanted: EngineSpec | dict[str, Any], request: str = "s1-p1")
     with rig.state.locked():
         preflight.begin(rig.state, request=request, spec=found)
         preflight.begin(rig.state, request=request, spec=found)
-    deadline = time.monotonic() + 20
-    while (row := rig.report()["preflights"][request])["state"] == "running":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return {check.pop("name"): check for check in row["checks"]}
+
+    def ended() -> dict[str, Any] | None:
+        row: dict[str, Any] = rig.report()["preflights"][request]
+        return None if row["state"] == "running" else row
+
+    checks = wait_until(ended, seconds=20, every=0.05)["checks"]
+    return {check.pop("name"): check for check in checks}
 
 
 def test_all_is_well(rig: Rig) -> None:

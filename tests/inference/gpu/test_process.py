@@ -12,6 +12,7 @@ import pytest
 from inference.gpu import processes
 from inference.gpu.state import Record
 from tests.inference.gpu.rig import KEY, Rig, spec
+from tests.waiting import wait_until
 
 SAY = (
     "import os, sys, time, signal, subprocess\nprint('Application startup complete', flush=True)\n"
@@ -139,10 +140,8 @@ def test_a_core_that_nobody_has_seen_yet_is_found_after_the_end(rig: Rig) -> Non
     """Without marker, without parent, never looked at: it belongs to the keeper now."""
     rig.script(SAY + BARE_CHILD + "sys.exit(1)\n")
     rig.engines.start(spec().to_json())
-    deadline = time.monotonic() + 10
-    while not (rig.state.engine("r1-g1") / "exit.json").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    exit_file = rig.state.engine("r1-g1") / "exit.json"
+    wait_until(exit_file.exists, seconds=10, every=0.02)
     found = rig.engine("r1-g1")
     assert (found["state"], found["left"]) == ("exited", 1)
     assert rig.until_exited("r1-g1")["signals"] == ["KILL"]

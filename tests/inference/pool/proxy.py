@@ -21,6 +21,7 @@ from inference.pool import Pool, PoolUnavailable
 from nan.local import edge
 from tests.edge.running import settings_for
 from tests.fakes.raw_http import Answer, Connection, RawServer, Request, post, request_bytes
+from tests.waiting import wait_until
 
 CHAT = "/chat/v1/chat/completions"
 
@@ -28,9 +29,7 @@ CHAT = "/chat/v1/chat/completions"
 def wait_for(true: Callable[[], Any], seconds: float = 15, every: float = 0.1) -> float:
     """How long it took."""
     begun = time.monotonic()
-    while not true():
-        assert time.monotonic() < begun + seconds, true
-        time.sleep(every)
+    wait_until(true, seconds=seconds, every=every)
     return time.monotonic() - begun
 
 

@@ -5,15 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("--served-model-name", "nan", "nan-sim-35b")
@@ -96,11 +97,7 @@ class RunningEngine:
         eventually(healthy, seconds=seconds)
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 2) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.01)
+eventually = partial(wait_until, seconds=2, every=0.01)
 
 
 @contextmanager

@@ -23,10 +23,10 @@ from tests.fakes.smtp import SmtpServer
 from tests.inference.names.conftest import model
 from tests.members.test_outbox import well_written
 from tests.members.voting.conftest import A, B, deadline_passes, in_days, joined
-from tests.members.voting.test_ballots import at_once
 from tests.members.voting.test_rounds import code
 from tests.people import person
 from tests.stack import ROOT
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db
 WORDS = {"announcement_es": "El domingo.", "announcement_en": "On Sunday."}

@@ -1,11 +1,9 @@
 """Casting: one ballot for each voter on the roll, until the deadline."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 
 from members import membership
 from members.models import Ballot, Mail, PublishedBallot, User, Vote
@@ -13,6 +11,7 @@ from members.voting import ballots, closing, receipts
 from members.voting.refusals import Refused
 from tests.members.voting.conftest import A, B, deadline_passes, guards_off, joined
 from tests.people import applicant, person
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db
 ALL = [["keep"], [A], [B]]
@@ -167,21 +166,6 @@ def test_the_mail_row_holds_no_words_and_goes_at_the_close(
 
 
 # -- Twenty at once -----------------------------------------------------------------------------
-def at_once(work: list[Any]) -> list[Any]:
-    """Each in a thread with its own connection, all released together."""
-    gate = threading.Barrier(len(work))
-
-    def run(one: Any) -> Any:
-        try:
-            gate.wait(20)
-            return one()
-        finally:
-            connections["default"].close()
-
-    with ThreadPoolExecutor(len(work)) as pool:
-        return list(pool.map(run, work))
-
-
 @pytest.mark.django_db(transaction=True)
 def test_twenty_parallel_posts_are_one_ballot(vote: Vote, voters: list[User]) -> None:
     choices = [[["keep"], [A]], [[A], [B]], [[B]], [[A, B]]]

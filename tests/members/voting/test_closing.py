@@ -30,8 +30,8 @@ from tests.members.voting.conftest import (
     joined,
     with_options,
 )
-from tests.members.voting.test_ballots import at_once
 from tests.stack import ROOT
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db
 RANKINGS = [[["keep"], [A]], [[A], ["keep"]], [[A], [B], ["keep"]], [[B]]]

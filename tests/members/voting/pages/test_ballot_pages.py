@@ -1,15 +1,13 @@
 """The ballot and its receipt, as a voter, somebody else and a script meet them."""
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
-from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -19,6 +17,7 @@ from members.voting import ballots, receipts, rounds
 from tests.members.voting.conftest import A, B, deadline_passes, in_days, joined
 from tests.members.voting.pages.conftest import text
 from tests.people import person, signed_in
+from tests.waiting import at_once
 
 pytestmark = pytest.mark.django_db
 PAGE = "/vote/2026-Q4/"
@@ -118,18 +117,12 @@ def test_a_get_changes_nothing(vote: Vote, ana: Client, voters: list[User]) -> N
 def test_twenty_posts_at_once_are_one_ballot(vote: Vote, voters: list[User]) -> None:
     """With different rankings. The page shows the one that is stored, and it is one of them."""
     clients = [signed_in(voters[0]) for _ in range(20)]
-    start = threading.Barrier(20)
 
     def post(number: int) -> int:
         ranks = {f"rank:{A}": "1", "rank:keep": "2"} if number % 2 else {f"rank:{B}": "1"}
-        start.wait(20)
-        try:
-            return clients[number].post(PAGE, ranks).status_code
-        finally:
-            connections.close_all()
+        return clients[number].post(PAGE, ranks).status_code
 
-    with ThreadPoolExecutor(20) as pool:
-        assert set(pool.map(post, range(20))) == {302}
+    assert set(at_once([partial(post, number) for number in range(20)])) == {302}
     assert Ballot.objects.count() == 1
     stored = ballots.mine(vote=vote, user=voters[0])
     assert stored in ([[A], ["keep"]], [[B]])
