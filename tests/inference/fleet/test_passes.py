@@ -106,8 +106,9 @@ def test_where_nothing_moves_a_round_asks_as_often_for_eight_as_for_one(
     monkeypatch.setattr(sight, "pool", lambda: mock.Mock(spec=Pool))
     asked_now = {"asked_at": timezone.now().isoformat()}
     asked = []
+    servers = (machine_room, rooms.server("two"))
     for number in range(1, 9):
-        rooms.serving(chat, machine_room, number, watch=asked_now)
+        rooms.serving(chat, servers[number % 2], number, watch=asked_now)
         if number in (1, 8):
             with CaptureQueriesContext(connection) as seen:
                 assert not passes.one_round(timezone.now())
