@@ -108,9 +108,12 @@ def ratify(
     despite_tie: bool = False,
 ) -> Vote:
     """Two admins at once, or a second click: one plan. `model`: another entry of the same
-    repository than the one that `choice` names."""
-    rows = Vote.objects.select_for_update(of=("self",))
-    row = rows.select_related("slot__model", "swap").get(pk=vote.pk)
+    repository than the one that `choice` names.
+
+    The plan is not joined to the locked row: who has waited for the lock would read it as it was
+    before.
+    """
+    row = Vote.objects.select_for_update(of=("self",)).select_related("slot__model").get(pk=vote.pk)
     found = choice(row)
     chosen = _chosen(found, model or found.model, despite_tie)
     if not (announcement_es.strip() and announcement_en.strip()):
