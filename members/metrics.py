@@ -36,8 +36,10 @@ def _waitlist(now: datetime) -> Iterator[Metric]:
 
 
 def _mails(now: datetime) -> Iterator[Metric]:
+    """Without receipts of ballots: how many ask for theirs says something of how many have voted."""
     due = Q(state=Mail.State.DUE)
     unfinished = Mail.objects.filter(state__in=["due", "sending", "failed", "unsure"])
+    unfinished = unfinished.exclude(kind=Mail.Kind.VOTE_RECEIPT)
     found = unfinished.aggregate(
         due=Count("pk", filter=due & Q(due_at__lte=now)),
         late=Count("pk", filter=due & Q(attempts__gt=0)),

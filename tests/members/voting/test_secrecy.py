@@ -71,6 +71,7 @@ def test_v8_no_metric_changes_when_somebody_votes(vote: Vote, voters: list[User]
     before = metrics()
     for voter in voters:
         ballots.cast(vote=vote, user=voter, ranking=ALL)
+        ballots.mail_receipt(vote=vote, user=voter)
     assert metrics() == before
 
 

@@ -292,12 +292,12 @@ def test_v8_nothing_differs_by_how_many_have_voted(
     vote: Vote, ana: Client, bea: Client, alma: Client, voters: list[User]
 ) -> None:
     """Every page that speaks of the round, byte by byte and header by header, but for tokens."""
-    paths = [PAGE, "/vote/", "/key/", f"{PAGE}result/", f"{PAGE}check/", f"{PAGE}ballots.json"]
+    paths = [PAGE, "/", "/vote/", "/key/", f"{PAGE}result/", f"{PAGE}check/", f"{PAGE}ballots.json"]
     mine = ["/staff/votes/", "/staff/votes/2026-Q4/", "/admin/members/vote/", "/staff/"]
 
     def seen() -> list[tuple[str, int, str]]:
         pages = [(path, bea.get(path)) for path in paths]
-        pages += [(path, alma.get(path)) for path in [*paths[:2], *paths[3:], *mine]]
+        pages += [(path, alma.get(path)) for path in [*paths[:3], *paths[4:], *mine]]
         token = r'(name="csrfmiddlewaretoken" value=|X-CSRFToken": )"[^"]+"'
         for _path, page in pages:
             del page["Expires"]  # the time at which it was asked for
