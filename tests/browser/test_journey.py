@@ -1,21 +1,18 @@
 """The main journey as people live it: two browser windows on the whole running product."""
 
 import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.api import ApiClient
-from tests.browser.window import Window, code_of
+from tests.browser.window import Open, Window, code_of
 from tests.stack import Stack
 from tests.visitor import ANSWERS, PASSWORD, members
 from tests.waiting import wait_until
 
 HER = "wanda@example.org"
 FIFTY = "fifty"
-Open = Callable[..., Window]
 
 MAKE_FIFTY = f"""
 from allauth.account.models import EmailAddress
@@ -42,25 +39,6 @@ from members.models import Decision, Mail
 Decision.objects.filter(undone_at=None).update(final_at=timezone.now())
 Mail.objects.filter(state="due").update(due_at=timezone.now())
 """
-
-
-@pytest.fixture
-def window(browser: Browser, stack: Stack) -> Iterator[Open]:
-    """Opens windows; none may have complained in the end. What each showed last is kept."""
-    opened: list[Window] = []
-
-    def open_one(**options: Any) -> Window:
-        context = browser.new_context(locale="en", **options)
-        context.set_default_timeout(15_000)
-        opened.append(Window(context, stack))
-        return opened[-1]
-
-    yield open_one
-    complaints = [one.complaints.take() for one in opened]
-    for number, one in enumerate(opened):
-        one.page.screenshot(path=stack.state_dir / f"window-{number}.png")
-        one.context.close()
-    assert complaints == [[] for _ in opened]
 
 
 def answers(stack: Stack, key: str) -> int:

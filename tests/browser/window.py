@@ -4,6 +4,7 @@ import base64
 import hmac
 import struct
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -88,3 +89,6 @@ def code_of(secret: str) -> str:
     offset = digest[-1] & 15
     number = struct.unpack(">I", digest[offset : offset + 4])[0] & 0x7FFFFFFF
     return f"{number % 1_000_000:06}"
+
+
+Open = Callable[..., Window]
