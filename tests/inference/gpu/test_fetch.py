@@ -96,8 +96,10 @@ def test_killed_it_keeps_what_was_whole(host: Rig, hub: FakeHub) -> None:
     hub.bytes_per_second = 600_000
     begin(host)
     blobs = weights.repository(host.host.hf_home, REPO) / "blobs"
-    while len(whole := _whole(blobs, hub)) < 5:
-        time.sleep(0.02)
+    wait_until(lambda: len(_whole(blobs, hub)) >= 5, seconds=40, every=0.02)
+    hub.bytes_per_second = 1_000  # what is on its way now stays so
+    wait_until(lambda: any(blobs.glob("*.incomplete")), seconds=40, every=0.02)
+    whole = _whole(blobs, hub)
     kill_fetch(fetching.folder_of(host.state, REPO, REVISION))
     os.utime(fetching.folder_of(host.state, REPO, REVISION) / "request.json", (0, time.time() - 60))
     found = host.report()["fetches"][NAME]
@@ -121,12 +123,16 @@ def _whole(blobs: Path, hub: FakeHub) -> set[str]:
 
 
 def kill_fetch(folder: Path) -> None:
+    """Returns when they are gone, and their lock with them."""
+    killed = []
     for process in psutil.process_iter():
         try:
             if str(folder) in " ".join(process.cmdline()):
                 process.kill()
+                killed.append(process)
         except psutil.Error:
             continue
+    psutil.wait_procs(killed, timeout=10)
 
 
 def test_a_connection_that_breaks_is_taken_up_again(host: Rig, hub: FakeHub) -> None:
