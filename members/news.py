@@ -65,15 +65,17 @@ def _written(since: datetime) -> Iterator[Item]:
 
 
 def _votes(since: datetime) -> Iterator[Item]:
-    """Counted; and, once a plan has its second admin, what is announced of it."""
+    """Counted; and, once a plan has its second admin, what is announced of it, unless it came to
+    nothing."""
     over = Vote.objects.over().select_related("slot", "swap").prefetch_related("candidates")
     for vote in over.filter(closed_at__gte=since).order_by("-closed_at")[:SHOWN]:
         title = _("The vote %(name)s is counted") % {"name": vote.slug}
         link = reverse("vote_result", args=[vote.slug])
         if vote.closed_at:
             yield Item(at=vote.closed_at, title=title, text=results.verdict(vote), link=link)
-    planned = Vote.objects.filter(announced_at__gte=since).select_related("swap__slot")
-    swaps = planned.select_related("swap__slot", "swap__from_model", "swap__to_model")
+    planned = Vote.objects.filter(announced_at__gte=since)
+    standing = planned.exclude(swap__state__in=ratify.IN_VAIN)
+    swaps = standing.select_related("swap__slot", "swap__from_model", "swap__to_model")
     for vote in swaps.order_by("-announced_at")[:SHOWN]:
         if vote.announced_at and vote.swap:
             swap = vote.swap

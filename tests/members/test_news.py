@@ -156,6 +156,8 @@ def test_a_plan_is_announced_with_the_admins_words(
     Vote.objects.filter(pk=vote.pk).update(swap=swap, announced_at=timezone.now(), **told)
     assert f"{slot.name}: {new.title} takes the place of" in home(browser)
     assert "At night." in home(browser)
+    Swap.objects.update(state="cancelled")
+    assert "At night." not in home(browser)
 
 
 def test_it_costs_the_same_however_much_happened(
