@@ -101,6 +101,7 @@ def export(*, user: User) -> dict[str, Any]:
             "refused_rpm",
             "refused_parallel",
             "failed",
+            "left_early",
         ),
         "usage_opened_by_admins": _rows(
             UsageLook.objects.filter(holder_id=user.public_id).order_by("pk"), "reason", "at"

@@ -37,6 +37,7 @@ class Usage(models.Model):
     refused_rpm = models.PositiveBigIntegerField(_("refused: requests a minute"), default=0)
     refused_parallel = models.PositiveBigIntegerField(_("refused: in parallel"), default=0)
     failed = models.PositiveBigIntegerField(_("failed by our fault"), default=0)
+    left_early = models.PositiveBigIntegerField(_("left before the first word"), default=0)
 
     class Meta:
         verbose_name = _("usage of a day")

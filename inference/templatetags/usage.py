@@ -23,6 +23,7 @@ COLUMNS: "dict[str, StrPromise]" = {
     "refused_rpm": _("Refused: a minute"),
     "refused_parallel": _("Refused: in parallel"),
     "failed": _("Failed"),
+    "left_early": _("Left early"),
 }
 
 

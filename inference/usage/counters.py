@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 WINDOW = 60
 SLOT_SECONDS = 3600  # a slot whose holder died counts no longer than this
 SECONDS = 0.3  # a page waits no longer
-KINDS = ("requests", "max_parallel_requests", "failed")
+KINDS = ("requests", "max_parallel_requests", "failed", "left")
 
 
 class Refused(NamedTuple):
@@ -34,6 +34,7 @@ class Refused(NamedTuple):
     refused_rpm: int
     refused_parallel: int
     failed: int
+    left_early: int = 0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ By = TypeVar("By", bound=Hashable)
 
 @dataclass(frozen=True)
 class Figures:
-    """`cached_tokens` are part of `prompt_tokens`. Refused and failed calls are in no other."""
+    """`cached_tokens` are part of `prompt_tokens`. Calls that were refused, failed or left before
+    the first word are in no other."""
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -26,6 +27,7 @@ class Figures:
     refused_rpm: int = 0
     refused_parallel: int = 0
     failed: int = 0
+    left_early: int = 0
 
     def __add__(self, other: "Figures") -> "Figures":
         return Figures(*(getattr(self, n) + getattr(other, n) for n in NAMES))

@@ -2,6 +2,8 @@
 whoever writes down why; she can read it."""
 
 from datetime import timedelta
+from functools import reduce
+from operator import add
 from typing import Any
 from uuid import UUID
 
@@ -65,8 +67,9 @@ def _by_model(span: Span) -> list[tuple[str, Figures]]:
 
 
 def _holders(span: Span, page: int) -> list[tuple[UUID, Figures]]:
-    """Those who asked for most first: answered, refused and failed requests together."""
-    asked = F("n_requests") + F("n_refused_rpm") + F("n_refused_parallel") + F("n_failed")
+    """Those who asked for most first, whatever became of it."""
+    counted = ("requests", "refused_rpm", "refused_parallel", "failed", "left_early")
+    asked = reduce(add, (F(f"n_{name}") for name in counted))
     rows = figures.summed(span.rows(), "holder_id").order_by(asked.desc(), "holder_id")
     found = rows[(page - 1) * PAGE : page * PAGE + 1]
     return [(row["holder_id"], figures.read(row)) for row in found]

@@ -20,6 +20,7 @@ COLUMNS = {
     "refused_requests_a_minute": "refused_rpm",
     "refused_in_parallel": "refused_parallel",
     "failed": "failed",
+    "left_before_first_word": "left_early",
 }
 # What spreadsheets take for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -24,7 +24,9 @@ ALLOWED = [
     "/v1/models",
 ]
 ROUTES = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
-MANNERS = ("plain", "slow", "hang", "drip", "error", "missing", "rotating", "cut", "broken")
+MANNERS = (
+    "plain", "slow", "hang", "mute", "drip", "error", "missing", "rotating", "cut", "broken",
+)  # fmt: skip
 
 
 class Gateway:

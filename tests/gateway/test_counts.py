@@ -7,13 +7,16 @@ import threading
 from datetime import UTC, datetime
 from functools import partial
 
+import httpx
 import pytest
 import redis
 
 from inference.usage.counters import GatewayCounters, Now, Refused
-from tests.gateway.client import ROUTES, Gateway, Member, Models, statuses
+from tests.gateway.client import ROUTES, Gateway, Member, Models, body, statuses
 from tests.gateway.conftest import Own
 from tests.waiting import at_once, wait_until
+
+until = partial(wait_until, seconds=10, every=0.05)
 
 
 @pytest.fixture
@@ -52,6 +55,46 @@ def test_failures_are_the_engines_and_not_the_callers(
         assert of(counters, bob) == {models["error"]: Refused(0, 0, 1)}
 
 
+@pytest.mark.parametrize("manner", ["hang", "mute"])
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_u4_who_left_before_the_first_word_is_counted(
+    gateway: Gateway,
+    models: Models,
+    counters: GatewayCounters,
+    route: str,
+    stream: bool,
+    manner: str,
+) -> None:
+    with gateway.member() as bob:
+        bob.give_up(route, models[manner], stream=stream)
+        expected = {models[manner]: Refused(0, 0, 0, left_early=1)}
+        until(lambda: of(counters, bob) == expected)
+
+
+@pytest.mark.parametrize("header", ["Authorization", "x-api-key", "api-key"])
+def test_whichever_way_the_key_is_sent(
+    gateway: Gateway, models: Models, counters: GatewayCounters, header: str
+) -> None:
+    with gateway.member() as bob:
+        sent = {header: f"Bearer {bob.key}" if header == "Authorization" else bob.key}
+        with pytest.raises(httpx.ReadTimeout):
+            bob.http.post(
+                ROUTES[1], headers=sent, json=body(ROUTES[1], models["hang"]), timeout=0.5
+            )
+        until(lambda: of(counters, bob) == {models["hang"]: Refused(0, 0, 0, left_early=1)})
+
+
+def test_a_stream_that_had_begun_is_no_call_left_early(
+    gateway: Gateway, models: Models, counters: GatewayCounters
+) -> None:
+    with gateway.member() as bob:
+        with bob.stream(ROUTES[0], models["drip"]) as answer:
+            next(answer.iter_lines())
+        until(lambda: bob.token in counters.used_since(60))
+        assert of(counters, bob) == {}
+
+
 def test_no_word_of_a_caller_gets_into_a_count(gateway: Gateway, counters: GatewayCounters) -> None:
     with gateway.member(rpm_limit=1) as bob:
         for _ in range(3):
@@ -66,9 +109,6 @@ def test_unknown_keys_are_not_counted(
     stranger = Member("sk-" + "x" * 40, alice.http)
     assert stranger.chat(models["plain"]).status_code == 401
     assert counters.refused(datetime.now(UTC).date()) == before
-
-
-until = partial(wait_until, seconds=10, every=0.05)
 
 
 def test_what_is_going_on_now(gateway: Gateway, models: Models, counters: GatewayCounters) -> None:

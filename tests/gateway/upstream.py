@@ -1,8 +1,8 @@
 """An engine for the gateway's tests: OpenAI and Anthropic routes; the model's name decides how.
 
-`…-slow` answers after a second, `…-hang` never begins, `…-drip` streams two events and then one
-every ten seconds, `…-error` answers 500 and repeats the prompt in its error, as engines do,
-`…-missing` answers 404, `…-rotating` 503 as the pool does while a slot's model is replaced.
+`…-slow` answers after a second, `…-hang` never begins, `…-mute` sends headers only, `…-drip`
+streams two events and then one every ten seconds, `…-error` answers 500 and repeats the prompt in
+its error, as engines do, `…-missing` answers 404, `…-rotating` 503 as the pool does while a slot's model is replaced.
 `…-cut` breaks the connection off in the middle of a stream, and `…-broken` ends it with an error
 event that names the engine's address and repeats the prompt.
 `GET /state` tells what it saw, without the bodies of the calls.
@@ -65,6 +65,9 @@ async def respond(path: str, body: dict[str, Any], send: Any) -> None:
     if model.endswith("-slow"):
         await asyncio.sleep(1)
     if model.endswith("-hang"):
+        await asyncio.sleep(3600)
+    if model.endswith("-mute"):
+        await stream(send, [], 0)
         await asyncio.sleep(3600)
     if model.endswith("-error"):
         message = f"input was: {body.get('messages') or body.get('input')}"

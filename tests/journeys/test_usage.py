@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from itertools import islice
+from typing import Any
 
 import httpx
 import pytest
@@ -56,8 +57,10 @@ def test_from_calls_to_the_page(stack: Stack, people: list[Visitor]) -> None:
         assert api.call(route).status_code == 200
         assert api.call(route, stream=True).status_code == 200
         leave_in_the_text(api, route)
-    found = until(mara, requests=9)
+        api.leave_waiting(route, "[sim:sleep=5] hello", seconds=0.7, stream=True)
+    found = until(mara, requests=9, left_before_first_word=3)
     assert found["requests"] == 9
+    assert found["left_before_first_word"] == 3
     assert found["input_tokens"] > 0
     assert found["output_tokens"] > 0
     assert today(nora) == {}
@@ -72,6 +75,30 @@ def test_from_calls_to_the_page(stack: Stack, people: list[Visitor]) -> None:
     mara.post("/key/revoke")
     wait_until(lambda: "Create my key" in mara.get("/key/"), seconds=30, what="the key to be gone")
     assert today(mara)["requests"] == 10
+
+
+def test_what_was_read_from_the_cache(stack: Stack, people: list[Visitor]) -> None:
+    """As the engine tells it in `prompt_tokens_details`, on each of the routes."""
+    mara = people[0]
+    api = ApiClient(stack.api, mara.create_key())
+    before = today(mara)
+    told = 0
+    for route in ROUTES:
+        text = f"{route} " + "a word of a long beginning that stays the same " * 60
+        cached = [cached_in(api.call(route, text=text).json()) for _time in range(2)]
+        assert cached[1] > cached[0]
+        told += sum(cached)
+    wanted = before.get("cached_input_tokens", 0) + told
+    found = until(mara, requests=before.get("requests", 0) + 6, cached_input_tokens=wanted)
+    assert found["cached_input_tokens"] == wanted
+    assert f"{wanted:,}" in mara.get("/usage/")
+
+
+def cached_in(answer: dict[str, Any]) -> int:
+    """By the names of OpenAI's two APIs, and of Anthropic's."""
+    usage = answer["usage"]
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+    return int(details.get("cached_tokens") or usage.get("cache_read_input_tokens") or 0)
 
 
 def test_refusals_by_limit_and_what_is_left_now(stack: Stack, people: list[Visitor]) -> None:

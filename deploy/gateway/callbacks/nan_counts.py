@@ -6,6 +6,8 @@ minute from one in parallel. Here are numbers only: a hash in Redis for each day
 `token|name|kind`. The name is one that the gateway has, or empty: a caller may write anything as
 `model`. Callers whose key the gateway does not know are not counted.
 
+Callers who leave before the first word of the answer are counted by the gate: see nan_leaving.py.
+
 The marks (a sorted set, token by time) let the product ask for the totals of those keys only: a
 day of all keys takes LiteLLM more than a millisecond for each.
 
@@ -15,6 +17,7 @@ Nothing depends on it: without Redis, or when it is slow, the refusal goes out u
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -80,6 +83,13 @@ async def count(field: str) -> None:
         pipe.hincrby(day, field, 1)
         pipe.expire(day, KEPT_SECONDS)
         await pipe.execute()
+
+
+async def left(key: str, called: Any) -> None:
+    """Her key was let in: otherwise there would have been another answer."""
+    token = hashlib.sha256(key.encode()).hexdigest()  # as LiteLLM keeps keys
+    with suppress(Exception):
+        await asyncio.wait_for(count(f"{token}|{name_of(called)}|left"), PATIENCE_SECONDS)
 
 
 async def mark(token: str) -> None:

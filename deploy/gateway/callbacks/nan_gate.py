@@ -4,7 +4,8 @@ Pure ASGI. Reads the body once, refuses what would be more than one request, kee
 and headers that are for the model (nan_fields.py), and writes the body anew, so that LiteLLM can
 read nothing else in it: no second key of the same name, no form in place of JSON. It adds the one
 header that LiteLLM is to send to the engine (nan_affinity.py). Then it steps aside: the answer is
-not touched, and a client's leaving reaches LiteLLM, which gives her parallel slot back on it.
+not touched, and a client's leaving reaches LiteLLM, which gives her parallel slot back on it. If
+she left before the first word, that is counted (nan_leaving.py).
 
 Errors are in OpenAI's shape; the edge puts them into the dialect of the caller.
 """
@@ -20,12 +21,14 @@ import nan_fields
 import nan_forms
 import orjson
 from nan_affinity import HEADER, Affinity
+from nan_leaving import Watched, key_of
 from nan_refusals import Refused, check
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+Left = Callable[[str, Any], Awaitable[None]]
 
 JSON_ROUTES: Final = {
     "/v1/chat/completions": nan_fields.CHAT,
@@ -41,8 +44,9 @@ ROUTES: Final = frozenset(JSON_ROUTES | FORM_ROUTES)
 
 
 class Gate:
-    def __init__(self, app: App) -> None:
-        self.app = app
+    def __init__(self, app: App, left: Left) -> None:
+        """`left`: told of the key and the name that was called when a caller has left early."""
+        self.app, self.left = app, left
         self.affinity = Affinity(os.environ["LITELLM_SALT_KEY"])
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -56,24 +60,32 @@ class Gate:
         body = await _read(receive)
         if body is None:
             return
+        called: Any = ""
         try:
             if path in FORM_ROUTES:
                 kind, body = await nan_forms.rewritten(scope, body, FORM_ROUTES[path])
             else:
-                kind, body = b"application/json", self._rewritten(scope, body)
+                kind, (called, body) = b"application/json", self._rewritten(scope, body)
         except Refused as refusal:
             await _refuse(send, refusal)
             return
-        await self.app(_cleaned(scope, kind, len(body)), _Body(body, receive), send)
 
-    def _rewritten(self, scope: MutableMapping[str, Any], body: bytes) -> bytes:
+        watched = Watched(send)
+        try:
+            await self.app(_cleaned(scope, kind, len(body)), _Body(body, receive), watched)
+        finally:
+            if watched.left_early:
+                await self.left(key_of(scope), called)
+
+    def _rewritten(self, scope: MutableMapping[str, Any], body: bytes) -> tuple[Any, bytes]:
+        """The name that is called, and the body for LiteLLM."""
         path = scope["path"]
         kept = _kept(body, JSON_ROUTES[path])
         check(path, kept)
         try:
             if value := self.affinity.value(path, scope["headers"], kept):
                 kept["extra_headers"] = {HEADER: value}  # a client's own is in no list of fields
-            return orjson.dumps(kept)
+            return kept.get("model"), orjson.dumps(kept)
         except (TypeError, ValueError):  # 254 levels at most
             raise Refused("The request body is nested too deeply.") from None
 

@@ -236,7 +236,7 @@ def test_a_member_signed_out_meanwhile_reloads(outsider: User) -> None:
 def test_the_file_has_a_line_for_each_day_model_and_key(
     browser: Client, key: Key, clock: Clock
 ) -> None:
-    used(key, clock.today, cached_tokens=3, refused_rpm=1)
+    used(key, clock.today, cached_tokens=3, refused_rpm=1, left_early=2)
     used(key, clock.today - timedelta(days=400), requests=9)
     (row,) = csv_rows(browser.get("/usage/usage.csv?days=7"))
     assert row == {
@@ -250,6 +250,7 @@ def test_the_file_has_a_line_for_each_day_model_and_key(
         "refused_requests_a_minute": "1",
         "refused_in_parallel": "0",
         "failed": "0",
+        "left_before_first_word": "2",
     }
     everything = csv_rows(browser.get("/usage/usage.csv?days=all"))
     assert [line["requests"] for line in everything] == ["9", "1"]

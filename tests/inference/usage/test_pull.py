@@ -239,10 +239,12 @@ def test_refusals_are_told_apart_and_count_once(
     refuse(store, clock.today, key, "requests", 3)
     refuse(store, clock.today, key, "max_parallel_requests", 2)
     refuse(store, clock.today, key, "failed")
+    refuse(store, clock.today, key, "left", 4)
     take()
     take()
     (row,) = Usage.objects.all()
     assert (row.requests, row.refused_rpm, row.refused_parallel, row.failed) == (1, 3, 2, 1)
+    assert row.left_early == 4
     refuse(store, clock.today, key, "requests")
     take()
     row.refresh_from_db()
