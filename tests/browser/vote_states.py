@@ -8,6 +8,7 @@ from django.utils import timezone
 from playwright.sync_api import Page
 
 from inference.models import Slot, Swap
+from inference.swaps import plan
 from members.models import Proposal, User, Vote
 from members.voting import ballots, closing, proposals, ratify, rounds, shortlist
 from tests.browser.view import View, click, open_all
@@ -118,6 +119,10 @@ def open_views(slot: Slot, voters: list[User], admin: User, other: User) -> Iter
     kept = over(round_of(slot, "2026-Q2", admin, eva), [(v, [["keep"]]) for v in voters[:3]])
     yield View("result, kept", f"/vote/{kept.slug}/result/", bea)
     yield View("staff, vote, kept", f"/staff/votes/{kept.slug}/", admin)
+    vain = over(round_of(slot, "2026-Q2b", admin, eva), circle(voters))
+    plan.cancel(swap=ratified(vain, admin), actor=admin)
+    yield View("result, plan cancelled", f"/vote/{vain.slug}/result/", bea)
+    yield View("staff, vote, plan cancelled", f"/staff/votes/{vain.slug}/", admin)
     won = over(round_of(slot, "2026-Q3", admin, eva), circle(voters))
     yield View("result", f"/vote/{won.slug}/result/", bea, open_all)
     yield View("result, no such receipt", f"/vote/{won.slug}/result/", bea, find_nothing)
