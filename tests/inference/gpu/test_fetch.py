@@ -30,7 +30,9 @@ def shard(size: int) -> bytes:
 
 @pytest.fixture
 def hub() -> Iterator[FakeHub]:
-    shards = {f"model-{number:02}.safetensors": shard(300_000) for number in range(1, 13)}
+    # Of different sizes, so that not all of those that come at once end at once.
+    sizes = {f"model-{number:02}.safetensors": 170_000 + 20_000 * number for number in range(1, 13)}
+    shards = {name: shard(size) for name, size in sizes.items()}
     index = {"weight_map": {f"layer.{name}": name for name in shards}}
     files = {"config.json": b"{}", "model.safetensors.index.json": json.dumps(index).encode()}
     files |= shards
