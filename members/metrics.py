@@ -36,7 +36,7 @@ def _waitlist(now: datetime) -> Iterator[Metric]:
 
 
 def _mails(now: datetime) -> Iterator[Metric]:
-    """Without receipts of ballots: how many ask for theirs says something of how many have voted."""
+    """Without receipts of ballots: how many ask for theirs tells of how many have voted."""
     due = Q(state=Mail.State.DUE)
     unfinished = Mail.objects.filter(state__in=["due", "sending", "failed", "unsure"])
     unfinished = unfinished.exclude(kind=Mail.Kind.VOTE_RECEIPT)

@@ -48,6 +48,7 @@ urlpatterns = [
     path("vote/proposals/<int:pk>/second/", voting.second, name="vote_second"),
     path("vote/proposals/<int:pk>/withdraw/", voting.withdraw, name="vote_withdraw"),
     path("vote/recall/<int:pk>/", voting.sign_recall, name="vote_recall"),
+    path("vote/nan-tally.zip", results.program, name="vote_program"),
     path("vote/<slug:slug>/", ballots.ballot, name="vote_ballot"),
     path("vote/<slug:slug>/receipt/", ballots.receipt, name="vote_receipt"),
     path("vote/<slug:slug>/receipt/mail/", ballots.mail_receipt, name="vote_receipt_mail"),

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from members.membership import in_community
 from members.models import Vote
 from members.views.community import round_of
-from members.voting import ratify, receipts, results
+from members.voting import ratify, receipts, results, source
 
 LONGEST_RECEIPT = 200
 
@@ -115,4 +115,12 @@ def json(_request: HttpRequest, vote: Vote) -> HttpResponseBase:
 
 def _as_file(response: HttpResponseBase, vote: Vote, kind: str) -> HttpResponseBase:
     response["Content-Disposition"] = f'attachment; filename="nan-{vote.slug}-ballots.{kind}"'
+    return response
+
+
+@require_safe
+def program(_request: HttpRequest) -> HttpResponse:
+    """For everybody: it knows nothing of any vote."""
+    response = HttpResponse(source.archive(), content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="{source.NAME}"'
     return response

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +143,34 @@ def test_files_hold_all_ballots_and_count_to_the_same(
     rows = list(csv.reader(io.StringIO((tmp_path / "ballots.csv").read_text())))
     assert rows[0] == ["receipt_es", "receipt_en", "keep", A, B]
     assert sorted(row[2:] for row in rows[1:]) == [["", "1", "2"], ["1", "", "2"], ["2", "1", ""]]
+
+
+def test_the_program_that_is_downloaded_counts_with_nothing_else_of_ours(
+    closed: Vote, ana: Client, tmp_path: Path
+) -> None:
+    """As the page says it, in a folder with nothing else."""
+    page = ana.get(f"{PAGE}check/").content.decode()
+    found = re.search(r'href="([^"]+nan-tally.zip)"', page)
+    assert found
+    for name, answer in (
+        ("nan-tally.zip", Client().get(found[1])),
+        ("nan-2026-Q4-ballots.json", ana.get(f"{PAGE}ballots.json")),
+        ("nan-2026-Q4-ballots.csv", ana.get(f"{PAGE}ballots.csv")),
+    ):
+        assert answer["Content-Disposition"] == f'attachment; filename="{name}"'
+        (tmp_path / name).write_bytes(answer.getvalue())
+    with zipfile.ZipFile(tmp_path / "nan-tally.zip") as packed:
+        packed.extractall(tmp_path)
+    said = re.findall("python3 -m (members.tally .+?)(?:\n|</code>)", page)
+    assert len(said) == 2
+    for arguments in said:
+        command = [sys.executable, "-S", "-m", *arguments.split()]
+        run = subprocess.run(
+            command, cwd=tmp_path, env={}, check=True, capture_output=True, text=True
+        )
+        assert run.stdout.splitlines()[-1] == f"Result: {A}"
+        assert closed.ballots_digest in run.stdout
+        assert "Quorum: 2 ballots were needed; reached." in run.stdout
 
 
 def test_the_page_to_count_again_shows_our_table(closed: Vote, ana: Client) -> None:
