@@ -131,7 +131,7 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "proposal": found,
         "card": compare.of_proposal(found),
-        "current": compare.of_current(found.slot),
+        "current": compare.of_current(found.slot) if found.slot.model else None,
         "seconds": found.seconds.count(),
         "seconded": found.seconds.filter(user=user).exists(),
     }

@@ -137,6 +137,15 @@ def test_without_a_model_there_is_nothing_to_propose(voters: list[User]) -> None
     assert client.post("/vote/propose/", HERS).status_code == 422
 
 
+def test_a_slot_that_serves_nothing_any_more(slot: Slot, ana: Client) -> None:
+    propose(ana)
+    Slot.objects.update(model=None)
+    assert ana.get("/vote/").status_code == 200
+    page = ana.get(f"/vote/proposals/{Proposal.objects.get().pk}/")
+    assert page.status_code == 200
+    assert "Beside what runs now" not in text(page)
+
+
 # -- The calendar, history and recall -----------------------------------------------------------
 def planned(slot: Slot, **fields: Any) -> Swap:
     new = model("next-one", capabilities=["tools", "reasoning"], context_length=50_000)
