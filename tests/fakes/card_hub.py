@@ -6,13 +6,14 @@ repositories that ask for a consent are not shown, as the hub itself refuses the
 """
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.fakes.serving import serving
 
 REVISION = "b" * 40
 
@@ -52,9 +53,6 @@ def card_hub() -> Iterator[CardHub]:
     hub = CardHub()
 
     class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            return
-
         def do_GET(self) -> None:
             hub.calls.append(self.path)
             status, headers, body = hub.answer(self.path, self.headers.get("Authorization", ""))
@@ -71,12 +69,6 @@ def card_hub() -> Iterator[CardHub]:
             except OSError:
                 self.close_connection = True
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serving(Handler) as address:
+        hub.url = f"http://{address}"
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -7,12 +7,14 @@ HEADs and GETs each file below /resolve/.
 import hashlib
 import json
 import re
-import threading
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
+
+from tests.fakes.serving import serving
 
 
 @dataclass
@@ -31,6 +33,7 @@ class FakeHub:
     tokens: set[str] = field(default_factory=set)
     sent: dict[str, int] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
+    url: str = field(init=False)
 
     def __enter__(self) -> Self:
         fake = self
@@ -38,26 +41,17 @@ class FakeHub:
         class Handler(_Handler):
             hub = fake
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self._ending = ExitStack()
+        self.url = f"http://{self._ending.enter_context(serving(Handler))}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
+        self._ending.close()
 
 
 class _Handler(BaseHTTPRequestHandler):
     hub: FakeHub
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        return
 
     def do_HEAD(self) -> None:
         self._answer(body=False)

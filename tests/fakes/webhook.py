@@ -1,11 +1,13 @@
 """Something that takes a POST on loopback, as a bridge to a chat would, with bad manners."""
 
 import json
-import threading
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
+
+from tests.fakes.serving import serving
 
 
 @dataclass
@@ -16,14 +18,12 @@ class FakeWebhook:
     seconds: float = 0
     heard: list[dict[str, Any]] = field(default_factory=list)
     path: str = "/hooks/T0/not-to-be-logged"
+    url: str = field(init=False)
 
     def __enter__(self) -> Self:
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *_: object) -> None:
-                return
-
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 assert self.path == fake.path
@@ -34,18 +34,12 @@ class FakeWebhook:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self._ending = ExitStack()
+        self.url = f"http://{self._ending.enter_context(serving(Handler))}{self.path}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}{self.path}"
+        self._ending.close()
 
     def states(self) -> list[tuple[str, str]]:
         return [(message["code"], message["state"]) for message in self.heard]

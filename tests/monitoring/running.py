@@ -3,11 +3,10 @@
 import json
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import httpx
 import pytest
 import yaml
 
+from tests.fakes.serving import serving
 from tests.monitoring.sources import PROMETHEUS
 from tests.waiting import wait_until
 
@@ -92,25 +92,14 @@ def _ready(found: Prometheus) -> bool:
         return False
 
 
-@contextmanager
-def serving(text: str) -> Iterator[str]:
+def saying(text: str) -> AbstractContextManager[str]:
     """A target that always says this; its address."""
 
     class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            return
-
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
             self.wfile.write(text.encode())
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield f"127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    return serving(Handler)

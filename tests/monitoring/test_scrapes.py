@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.fleet import Fleet
 from tests.monitoring import sources
 from tests.monitoring.promql import filled, used
-from tests.monitoring.running import Prometheus, configuration, prometheus, serving
+from tests.monitoring.running import Prometheus, configuration, prometheus, saying
 from tests.ports import free_port
 from tests.stack import Stack
 from tests.waiting import wait_until
@@ -36,7 +36,7 @@ def scraped(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     engines = json.loads(stack.manage("replicas", "targets", "--json"))
     ops = json.loads((stack.state_dir / "ports.json").read_text())["ops"]
     own = {"nan-web": address(stack.url("web")), "nan-edge": f"127.0.0.1:{ops}"}
-    with serving(RECORDED) as real:
+    with saying(RECORDED) as real:
         engines.append({"targets": [real], "labels": {"slot": REAL}})
         config = configuration(folder, own, engines)
         with prometheus(folder, config, port=free_port()) as found:

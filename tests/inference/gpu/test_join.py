@@ -5,10 +5,9 @@ import os
 import shlex
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from inference.gpu import join
 from inference.gpu.host import Host
+from tests.fakes.serving import serving
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "the-token-that-works-once"
@@ -41,9 +41,6 @@ def site() -> Iterator[Site]:
     found = Site()
 
     class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            return
-
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             found.calls.append((self.path, json.loads(body)))
@@ -54,12 +51,9 @@ def site() -> Iterator[Site]:
             text = found.answer if isinstance(found.answer, str) else json.dumps(found.answer)
             self.wfile.write(text.encode())
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    found.url = f"http://127.0.0.1:{server.server_address[1]}"
-    yield found
-    server.shutdown()
-    server.server_close()
+    with serving(Handler) as address:
+        found.url = f"http://{address}"
+        yield found
 
 
 def run(
