@@ -72,6 +72,19 @@ def test_u4_who_left_before_the_first_word_is_counted(
         until(lambda: of(counters, bob) == expected)
 
 
+def test_u4_who_left_while_the_model_reasoned_is_counted(
+    gateway: Gateway, models: Models, counters: GatewayCounters
+) -> None:
+    """On this route LiteLLM counts from the first word of the text on."""
+    with gateway.member() as bob:
+        with bob.stream("/v1/responses", models["thinks"]) as answer:
+            lines = answer.iter_lines()
+            assert any("reasoning_text.delta" in line for line in lines)
+        expected = {models["thinks"]: Refused(0, 0, 0, left_early=1)}
+        until(lambda: of(counters, bob) == expected)
+        assert bob.token not in counters.used_since(60)
+
+
 @pytest.mark.parametrize("header", ["Authorization", "x-api-key", "api-key"])
 def test_whichever_way_the_key_is_sent(
     gateway: Gateway, models: Models, counters: GatewayCounters, header: str
@@ -85,12 +98,13 @@ def test_whichever_way_the_key_is_sent(
         until(lambda: of(counters, bob) == {models["hang"]: Refused(0, 0, 0, left_early=1)})
 
 
+@pytest.mark.parametrize("route", ROUTES)
 def test_a_stream_that_had_begun_is_no_call_left_early(
-    gateway: Gateway, models: Models, counters: GatewayCounters
+    gateway: Gateway, models: Models, counters: GatewayCounters, route: str
 ) -> None:
     with gateway.member() as bob:
-        with bob.stream(ROUTES[0], models["drip"]) as answer:
-            next(answer.iter_lines())
+        with bob.stream(route, models["drip"]) as answer:
+            assert any("Hello" in line for line in answer.iter_lines())
         until(lambda: bob.token in counters.used_since(60))
         assert of(counters, bob) == {}
 

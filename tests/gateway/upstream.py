@@ -1,8 +1,9 @@
 """An engine for the gateway's tests: OpenAI and Anthropic routes; the model's name decides how.
 
 `…-slow` answers after a second, `…-hang` never begins, `…-mute` sends headers only, `…-drip`
-streams two events and then one every ten seconds, `…-error` answers 500 and repeats the prompt in
-its error, as engines do, `…-missing` answers 404, `…-rotating` 503 as the pool does while a slot's model is replaced.
+streams two events and then one every ten seconds, `…-thinks` does so with nothing but reasoning on
+/v1/responses, `…-error` answers 500 and repeats the prompt in its error, as engines do,
+`…-missing` answers 404, `…-rotating` 503 as the pool does while a slot's model is replaced.
 `…-cut` breaks the connection off in the middle of a stream, and `…-broken` ends it with an error
 event that names the engine's address and repeats the prompt.
 `GET /state` tells what it saw, without the bodies of the calls.
@@ -79,7 +80,8 @@ async def respond(path: str, body: dict[str, Any], send: Any) -> None:
     elif path not in ANSWERS:
         await answer(send, {"error": {"message": "no such path"}}, 404)
     elif body.get("stream"):
-        await stream(send, events_of(path, model, body), 10 if model.endswith("-drip") else 0)
+        slow = model.endswith(("-drip", "-thinks"))
+        await stream(send, events_of(path, model, body), 10 if slow else 0)
         if model.endswith("-cut"):
             raise ConnectionAbortedError("as asked")
         await send({"type": "http.response.body", "body": b""})
@@ -187,7 +189,7 @@ def response_events(model: str) -> list[str]:
     ]
     events += [
         {
-            "type": "response.output_text.delta",
+            "type": f"response.{'reasoning' if model.endswith('-thinks') else 'output'}_text.delta",
             "item_id": "msg_1",
             "output_index": 0,
             "content_index": 0,

@@ -34,7 +34,7 @@ def today(person: Visitor) -> dict[str, int]:
 
 
 def leave_in_the_text(api: ApiClient, route: str) -> None:
-    """Past the reasoning: LiteLLM counts no stream of Responses that is left before its text."""
+    """Past the reasoning, which on /v1/responses counts as not begun."""
     asked = payload(route, "[sim:tokens=400] a long story", stream=True)
     with httpx.stream("POST", api.base + route, json=asked, headers=api.headers) as answer:
         lines = (line for line in answer.iter_lines() if line.startswith("data:"))

@@ -70,7 +70,7 @@ class Gate:
             await _refuse(send, refusal)
             return
 
-        watched = Watched(send)
+        watched = Watched(send, path)
         try:
             await self.app(_cleaned(scope, kind, len(body)), _Body(body, receive), watched)
         finally:
