@@ -99,7 +99,7 @@ def views(servers: Iterable[Server]) -> list[ServerView]:
         ServerView(
             server=server,
             replicas=list(server.replicas.all()),
-            alerts=server.open_alerts,  # type: ignore[attr-defined]
+            alerts=list(server.alerts.all()),
             now=now,
         )
         for server in servers
@@ -111,7 +111,7 @@ def with_rows() -> Any:
     replicas = Replica.objects.select_related("slot", "model", "goal_model")
     alerts = Alert.objects.filter(closed_at=None)
     return Server.objects.prefetch_related(
-        Prefetch("replicas", replicas), Prefetch("alerts", alerts, to_attr="open_alerts")
+        Prefetch("replicas", replicas), Prefetch("alerts", alerts)
     )
 
 

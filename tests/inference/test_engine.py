@@ -132,6 +132,6 @@ def test_a_stream_that_is_left_early_is_closed() -> None:
         body = {"model": "nan", "messages": [{"role": "user", "content": "[sim:tokens=100]"}]}
         events = engine.stream("/v1/chat/completions", body, seconds=9)
         assert next(events).data is not None
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         time.sleep(0.3)
         assert engine.metrics().running == 0
