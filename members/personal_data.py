@@ -15,6 +15,19 @@ from members.models import Ballot, Decision, Proposal, User
 def export(*, user: User) -> dict[str, Any]:
     """Everything that names her, ready for JSON; not the secrets (password, second factors)."""
     return {
+        **_account(user),
+        **_membership(user),
+        **_votes(user),
+        **_texts(user),
+        **_usage(user),
+        "mails": _rows(user.mails.order_by("pk"), "kind", "to", "language", "state", "sent_at"),
+        "prompts_and_answers": "never stored",
+    }
+
+
+def _account(user: User) -> dict[str, Any]:
+    """How she signs in, and from where."""
+    return {
         "account": _fields(
             user, "public_id", "email", "name", "language", "date_joined", "last_login"
         ),
@@ -28,6 +41,12 @@ def export(*, user: User) -> dict[str, Any]:
         "sessions": _rows(
             UserSession.objects.filter(user=user), "created_at", "ip", "last_seen_at", "user_agent"
         ),
+    }
+
+
+def _membership(user: User) -> dict[str, Any]:
+    """How she came in, and what became of it."""
+    return {
         "applications": _rows(
             user.applications.order_by("pk"),
             "state",
@@ -51,6 +70,11 @@ def export(*, user: User) -> dict[str, Any]:
         ),
         "membership": _fields(getattr(user, "membership", None), "state", "since"),
         "events": _rows(user.membership_events.order_by("pk"), "action", "reason", "at"),
+    }
+
+
+def _votes(user: User) -> dict[str, Any]:
+    return {
         "proposals": _rows(
             Proposal.objects.filter(proposer=user).order_by("pk"),
             "repo",
@@ -66,6 +90,12 @@ def export(*, user: User) -> dict[str, Any]:
         "ballots": _rows(
             Ballot.objects.filter(voter__user=user).order_by("vote"), "vote__slug", "ranking"
         ),
+    }
+
+
+def _texts(user: User) -> dict[str, Any]:
+    """Among the examples."""
+    return {
         "texts": _rows(
             user.recipe_edits.order_by("pk"),
             "recipe__client",
@@ -80,6 +110,11 @@ def export(*, user: User) -> dict[str, Any]:
         "text_votes": _rows(
             user.recipe_votes.order_by("pk"), "recipe__client", "version", "works", "at"
         ),
+    }
+
+
+def _usage(user: User) -> dict[str, Any]:
+    return {
         "keys": _rows(
             Key.objects.of(user).order_by("requested_at"),
             "hint",
@@ -106,8 +141,6 @@ def export(*, user: User) -> dict[str, Any]:
         "usage_opened_by_admins": _rows(
             UsageLook.objects.filter(holder_id=user.public_id).order_by("pk"), "reason", "at"
         ),
-        "mails": _rows(user.mails.order_by("pk"), "kind", "to", "language", "state", "sent_at"),
-        "prompts_and_answers": "never stored",
     }
 
 
