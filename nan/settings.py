@@ -183,78 +183,26 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 10,
     "visibility_timeout": 120,
 }
+# Name, task, every so many seconds, and after how many a message that nobody took is dropped.
 CELERY_BEAT_SCHEDULE = {
-    "mails": {"task": "members.tasks.send_due_mails", "schedule": 10, "options": {"expires": 30}},
-    "keys": {
-        "task": "inference.tasks.gateway_advance_keys",
-        "schedule": 5,
-        "options": {"expires": 20},
-    },
-    "fleet": {
-        "task": "inference.tasks.fleet_pass",
-        "schedule": 5,
-        "options": {"expires": 10},
-    },
-    "servers": {
-        "task": "inference.tasks.fleet_ask_servers",
-        "schedule": 5,
-        "options": {"expires": 5},
-    },
-    "samples": {
-        "task": "inference.tasks.fleet_sample",
-        "schedule": 30,
-        "options": {"expires": 20},
-    },
-    "thinning": {
-        "task": "inference.tasks.thin_samples",
-        "schedule": 600,
-        "options": {"expires": 600},
-    },
-    "names": {
-        "task": "inference.tasks.gateway_publish_names",
-        "schedule": 15,
-        "options": {"expires": 15},
-    },
-    "rotations": {
-        "task": "members.tasks.tell_rotations",
-        "schedule": 60,
-        "options": {"expires": 60},
-    },
-    "alerts": {
-        "task": "members.tasks.mail_alerts",
-        "schedule": 10,
-        "options": {"expires": 10},
-    },
-    "webhook": {
-        "task": "members.tasks.call_webhook",
-        "schedule": 10,
-        "options": {"expires": 10},
-    },
-    "votes": {
-        "task": "members.tasks.advance_votes",
-        "schedule": 5,
-        "options": {"expires": 5},
-    },
-    "facts": {
-        "task": "members.tasks.look_up_facts",
-        "schedule": 15,
-        "options": {"expires": 15},
-    },
-    "probes": {
-        "task": "inference.tasks.make_probes",
-        "schedule": 15,
-        "options": {"expires": 15},
-    },
-    "usage": {
-        "task": "inference.tasks.gateway_pull_usage",
-        "schedule": 20,
-        "options": {"expires": 20},
-    },
-    "reconcile": {
-        "task": "inference.tasks.gateway_reconcile_keys",
-        "schedule": 180,
-        "options": {"expires": 170},
-    },
+    name: {"task": task, "schedule": seconds, "options": {"expires": expires}}
+    for name, task, seconds, expires in (
+        ("mails", "members.tasks.send_due_mails", 10, 30),
+        ("keys", "inference.tasks.gateway_advance_keys", 5, 20),
+        ("fleet", "inference.tasks.fleet_pass", 5, 10),
+        ("servers", "inference.tasks.fleet_ask_servers", 5, 5),
+        ("samples", "inference.tasks.fleet_sample", 30, 20),
+        ("thinning", "inference.tasks.thin_samples", 600, 600),
+        ("names", "inference.tasks.gateway_publish_names", 15, 15),
+        ("rotations", "members.tasks.tell_rotations", 60, 60),
+        ("alerts", "members.tasks.mail_alerts", 10, 10),
+        ("webhook", "members.tasks.call_webhook", 10, 10),
+        ("votes", "members.tasks.advance_votes", 5, 5),
+        ("facts", "members.tasks.look_up_facts", 15, 15),
+        ("probes", "inference.tasks.make_probes", 15, 15),
+        ("usage", "inference.tasks.gateway_pull_usage", 20, 20),
+        ("reconcile", "inference.tasks.gateway_reconcile_keys", 180, 170),
+    )
 }
 
 # -- Accounts ---------------------------------------------------------------------------------
