@@ -1,6 +1,6 @@
 """Rows of what runs: GPU servers, the engines on them, and the right to change them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -59,6 +59,10 @@ class Server(models.Model):
     def engine_report(self, instance: str) -> dict[str, Any] | None:
         """What the server said about one engine; None while it has not mentioned it."""
         return self.report.get("engines", {}).get(instance) if instance else None
+
+    def sizes_mib(self, gpus: Sequence[int]) -> list[int]:
+        """The memory of these GPUs, of those that the server has told of."""
+        return [int(found["total_mib"]) for found in self.gpus if found["index"] in gpus]
 
     def free_mib(self, gpu: int) -> int | None:
         """Memory free on one GPU by the last report; None if there is no such GPU."""

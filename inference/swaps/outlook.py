@@ -75,7 +75,7 @@ def look(replica: Replica, model: CatalogModel, known: dict[str, Any]) -> Replic
 
 def estimated(server: Server, gpus: Sequence[int], model: CatalogModel) -> Fit | None:
     """None where nothing can be said: no GPU, no figures, or ones that make no sense."""
-    sizes = [gpu["total_mib"] for gpu in server.gpus if gpu["index"] in gpus]
+    sizes = server.sizes_mib(gpus)
     if not sizes or not model.config:
         return None
     try:

@@ -65,7 +65,7 @@ def _place(name: str, replicas: list[Replica], asked: _Asked) -> Prospect:
         replicas=number,
         requests=dict.fromkeys(asked.contexts),
     )
-    sizes = [gpu["total_mib"] for gpu in first.server.gpus if gpu["index"] in first.gpus]
+    sizes = first.server.sizes_mib(first.gpus)
     if not sizes or not asked.config:
         return unknown
     try:
