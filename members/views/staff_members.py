@@ -70,8 +70,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if state in Membership.State.values:
         found = found.filter(state=state)
     if search:
-        people = User.objects.filter(Q(email__istartswith=search) | Q(name__istartswith=search))
-        found = found.filter(user__in=people)
+        found = found.filter(user__in=User.objects.beginning(search))
     after = number(request.GET.get("after", ""))
     if after is not None:
         found = found.filter(pk__gt=after)

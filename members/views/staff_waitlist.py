@@ -7,7 +7,7 @@ from uuid import UUID
 from allauth.account.models import EmailAddress
 from django.contrib import messages
 from django.core.cache import cache
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -38,11 +38,12 @@ def _list(request: HttpRequest) -> dict[str, Any]:
     state = state if state in FILTERS else "waiting"
     search = request.GET.get("q", "").strip()
     rows, previous, following = _page(_found(state, search), request)
+    counts = _counts()
     return {
         "rows": rows,
         "state": state,
         "search": search,
-        "filters": [(name, _label(name), _counts().get(name, 0)) for name in FILTERS],
+        "filters": [(name, _label(name), counts.get(name, 0)) for name in FILTERS],
         "previous": previous,
         "following": following,
         "seats": seats.shown(),
@@ -55,9 +56,7 @@ def _found(state: str, search: str) -> QuerySet[Application]:
     found = Application.objects.all()
     found = found.waiting() if state == "waiting" else found.filter(state=state)
     if search:
-        # The beginning only: that is what the indexes answer however many people there are.
-        people = User.objects.filter(Q(email__istartswith=search) | Q(name__istartswith=search))
-        found = found.filter(user__in=people)
+        found = found.filter(user__in=User.objects.beginning(search))
     return found.select_related("user")
 
 
