@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.api import ApiClient, Traffic
+from tests.pages.markup import words
 from tests.stack import Stack
 from tests.visitor import Visitor, admin, members
 from tests.waiting import wait_until
@@ -66,11 +67,6 @@ class Trial:
     def has_taken_effect(self) -> bool:
         status = self.traffic.last()
         return status in (200, 429) if self.change.works else status == 401
-
-
-def words(page: str) -> str:
-    """What a reader sees of a page."""
-    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 
 
 def staff_words(trial: Trial) -> str:

@@ -1,6 +1,5 @@
 """A swap as an admin starts it and members feel it: not at all."""
 
-import re
 from collections.abc import Iterator
 
 import httpx
@@ -10,6 +9,7 @@ from tests.api import ROUTES, ApiClient, GatewayAdmin
 from tests.fleet import Fleet
 from tests.journeys.conftest import HOME
 from tests.load import Load
+from tests.pages.markup import words
 from tests.stack import Stack
 from tests.visitor import Visitor
 from tests.waiting import wait_until
@@ -57,9 +57,9 @@ def test_the_page_tells_what_happened(
 ) -> None:
     old, new, _ = moved
     swap = fleet.ask("Swap.objects.first().pk")
-    words = " ".join(re.sub(r"<[^>]+>", " ", staff.get(f"/staff/swaps/{swap}/")).split())
+    said = words(staff.get(f"/staff/swaps/{swap}/"))
     titles = fleet.ask(f"[CatalogModel.objects.get(name=n).title for n in {[old, new]!r}]")
-    assert all(title in words for title in titles)
+    assert all(title in said for title in titles)
 
 
 def test_usage_is_counted_under_the_called_name(

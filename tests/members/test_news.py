@@ -1,7 +1,6 @@
 """The first page: what comes next and what is new, for members; what runs now, for who comes by."""
 
 import json
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from django.conf import settings as site
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -31,13 +29,10 @@ from members.voting import closing, rounds
 from tests.inference.staff import rows
 from tests.inference.status.conftest import stood
 from tests.members.voting.conftest import deadline_passes, in_days, with_options
+from tests.pages.markup import words
 from tests.people import signed_in
 
 TEXTS = {"text_es": "Paramos el <b>jueves</b>.", "text_en": "We stop <b>on Thursday</b>."}
-
-
-def words(response: HttpResponse) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", response.content.decode()).split())
 
 
 @pytest.fixture
@@ -61,7 +56,7 @@ def fleet(db: None) -> tuple[Slot, CatalogModel]:
 def home(browser: Client, language: str = "en") -> str:
     shelf.forget()
     browser.cookies[site.LANGUAGE_COOKIE_NAME] = language
-    return words(browser.get("/"))
+    return words(browser.get("/").content.decode())
 
 
 # -- What comes next ----------------------------------------------------------------------------
@@ -114,7 +109,7 @@ def test_what_an_admin_writes_is_read_until_it_is_withdrawn(browser: Client, adm
     assert (row.author, row.withdrawn_at) == (admin, None)
     staff.post(f"/staff/news/{row.pk}/withdraw/")
     assert "Thursday" not in home(browser)
-    assert "withdrawn" in words(staff.get("/staff/news/"))
+    assert "withdrawn" in words(staff.get("/staff/news/").content.decode())
     row.refresh_from_db()
     assert row.withdrawn_by == admin
 
@@ -207,7 +202,8 @@ def test_command(admin: User, capsys: pytest.CaptureFixture[str]) -> None:
 # -- The landing page ---------------------------------------------------------------------------
 def landing() -> str:
     shelf.forget()
-    return words(Client().get("/", headers={"accept-language": "en"}))
+    page = Client().get("/", headers={"accept-language": "en"})
+    return words(page.content.decode())
 
 
 def test_what_runs_now(fleet: tuple[Slot, CatalogModel]) -> None:

@@ -1,5 +1,6 @@
 """Reads a page as a browser would and says what the house rules forbid."""
 
+import re
 from html.parser import HTMLParser
 
 from django.http import HttpResponse
@@ -59,6 +60,11 @@ class Page(HTMLParser):
             self.title += data
         elif "h1" in self._open:
             self.h1[-1] += data
+
+
+def words(html: str) -> str:
+    """What a reader sees of a page, in one line; as it was sent, so with `&lt;` for `<`."""
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def read(response: HttpResponse) -> Page:

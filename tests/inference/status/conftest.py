@@ -1,6 +1,5 @@
 """Samples as they would have been taken, and an engine whose counters a test turns."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -119,10 +118,6 @@ def read(client: Client, kept: shelf.Shelf) -> Callable[..., Any]:
         return answer.json() if path.endswith(".json") else answer.content.decode()
 
     return look
-
-
-def words(html: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
 
 
 @pytest.fixture

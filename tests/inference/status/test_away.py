@@ -15,8 +15,9 @@ from django.utils import timezone
 from inference.models import Incident, Slot
 from inference.status import pages, shelf
 from inference.status.facts import gather
-from tests.inference.status.conftest import stood, words
+from tests.inference.status.conftest import stood
 from tests.nan.test_outage import ask_without_database
+from tests.pages.markup import words
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("kept")]
 

@@ -22,7 +22,8 @@ from inference.models import (
 from inference.status.facts import gather
 from members.models import User
 from tests.inference.staff import rows
-from tests.inference.status.conftest import stood, words
+from tests.inference.status.conftest import stood
+from tests.pages.markup import words
 from tests.people import signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("kept")]

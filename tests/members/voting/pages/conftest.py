@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from members.models import User
+from tests.pages.markup import words
 from tests.people import signed_in
 
 
@@ -35,4 +36,4 @@ def text(page: HttpResponse) -> str:
     """What a person reads, in one line."""
     body = page.content.decode()
     found = re.search("<main.*</main>", body, re.DOTALL)
-    return " ".join(unescape(re.sub("<[^>]+>", " ", found[0] if found else body)).split())
+    return " ".join(unescape(words(found[0] if found else body)).split())
