@@ -11,7 +11,7 @@ from django.utils import timezone
 from inference import wake
 from inference.fleet import alerts, tell
 from inference.fleet.change import note_server
-from inference.models import Server
+from inference.models import Replica, Server
 
 log = structlog.get_logger(__name__)
 
@@ -19,6 +19,7 @@ MOST = 1000
 """GPUs, engines, weights … of one server."""
 LARGEST = 512 * 1024
 """Bytes of a report; one with ten engines' log lines has 30,000."""
+FORGOTTEN_AT_ONCE = 10
 
 
 def take(name: str, report: dict[str, Any]) -> bool:
@@ -120,9 +121,22 @@ def _check(found: Any) -> bool:
 def ask_all() -> None:
     """On the beat: every server that should be there is asked, and missed when it is silent."""
     now = datetime.now(UTC)
-    for server in Server.objects.exclude(joined_at=None, join_until=None):
+    servers = list(Server.objects.exclude(joined_at=None, join_until=None))
+    # Read after the reports: whatever engine one of them names was in a row before it was started.
+    held = set(Replica.objects.exclude(instance="").values_list("instance", flat=True))
+    for server in servers:
+        for instance in _over(server.report, held):
+            tell.forget(server, instance)
         tell.report(server)
         if server.joined_at and server.active and server.silent(now):
             alerts.open_alert("server_silent", server=server)
         else:
             alerts.close_alert("server_silent", server=server)
+
+
+def _over(report: dict[str, Any], held: set[str]) -> list[str]:
+    """Engines that have ended and that no replica asks about any more: unless the server forgets
+    them, its reports grow with each that it ever ran."""
+    found = report.get("engines", {}).items()
+    ended = (name for name, row in found if row["state"] == "exited" and not row.get("left"))
+    return sorted(set(ended) - held)[:FORGOTTEN_AT_ONCE]

@@ -29,6 +29,10 @@ def stop(server: Server, instance: str) -> None:
     _send(server, "gpu_stop", server.name, instance, settings.ENGINE_KILL_SECONDS)
 
 
+def forget(server: Server, instance: str) -> None:
+    _send(server, "gpu_forget", server.name, instance)
+
+
 def preflight(server: Server, request: str, spec: EngineSpec) -> None:
     _send(server, "gpu_preflight", server.name, request, spec.to_json())
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from inference.fleet import reports, servers
 from inference.fleet.errors import FleetRefused
-from inference.models import Alert, FleetEvent, Server
+from inference.models import Alert, FleetEvent, Replica, Server
 from tests.inference.fleet import rooms
 from tests.inference.fleet.conftest import Told
 
@@ -86,6 +86,25 @@ def test_silence_opens_one_alert_and_a_word_closes_it(machine_room: Server, told
     reports.take("one", report(10**18))
     reports.ask_all()
     assert alerts() == [("server_silent", False)]
+
+
+def test_engines_that_ended_are_forgotten_when_no_replica_asks_about_them(
+    first: Replica, machine_room: Server, told: Told
+) -> None:
+    """Else a report grows with each engine that ever ran, until it is too large to be taken."""
+    engines = {
+        first.instance: rooms.exited("died"),
+        "r1-g0-v0": rooms.exited("died"),
+        "r1-g0-v1": rooms.exited(left=1),
+        "r1-g0-v2": rooms.running(),
+    }
+    rooms.say(machine_room, engines=engines)
+    reports.ask_all()
+    assert told == [("gpu_forget", ("one", "r1-g0-v0")), ("gpu_report", ("one",))]
+    told.clear()
+    rooms.say(machine_room, engines={f"r9-g{n}": rooms.exited() for n in range(30)})
+    reports.ask_all()
+    assert told.names() == ["gpu_forget"] * reports.FORGOTTEN_AT_ONCE + ["gpu_report"]
 
 
 def test_a_token_lets_one_host_in_once(settings: Any) -> None:
