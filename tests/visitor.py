@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from html import unescape
 from itertools import count
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.stack import Stack
-from tests.waiting import wait_until
+from tests.waiting import at_once, wait_until
 
 PASSWORD = "correct horse battery staple"
 ANSWERS: dict[str, object] = {
@@ -154,8 +154,7 @@ def confirmed(stack: Stack, count: int) -> list[Visitor]:
 
 def ask_for_keys(people: Sequence[Visitor]) -> None:
     """All at the same moment."""
-    with ThreadPoolExecutor(len(people)) as pool:
-        list(pool.map(lambda person: person.post("/key/create"), people))
+    at_once([partial(person.post, "/key/create") for person in people])
 
 
 def _made(stack: Stack, count: int, *, answers: dict[str, object]) -> list[Visitor]:

@@ -58,13 +58,7 @@ def test_of_ten_passes_at_once_one_moves(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(passes, "one_round", one_round)
 
-    def run() -> None:
-        try:
-            passes.run_pass()
-        finally:
-            connection.close()
-
-    at_once([run] * 10)
+    at_once([passes.run_pass] * 10)
     assert len(rounds) == 1
 
 
