@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from inference.models import (
     CatalogModel,
@@ -195,7 +195,7 @@ def test_command(admin: User, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("list") == [written]
     (gone,) = run("withdraw", str(written["id"]))
     assert gone["withdrawn"]
-    with pytest.raises(CommandError, match="withdrawn already"):
+    with translation.override("en"), pytest.raises(CommandError, match="withdrawn already"):
         run("withdraw", str(written["id"]))
 
 
