@@ -57,6 +57,8 @@ class Worker:
                 while True:
                     message = queue.get(block=False)
                     message.ack()
+                    if message.headers["task"] != "inference.tasks.fleet_take_report":
+                        continue
                     (server, report), _, _ = message.payload
                     if server == self.name:
                         self.reports.append(report)
@@ -83,6 +85,7 @@ def engine(report: dict[str, Any], instance: str = "r1-g1") -> dict[str, Any]:
 @pytest.fixture
 def worker(rig: Rig, settings: Settings) -> Iterator[Worker]:
     rig.environ["NAN_GPU_NAME"] = f"w{os.getpid()}-{time.time_ns() % 10**9}"
+    app.send_task("inference.tasks.fleet_pass", queue="fleet")  # not the only one who sends there
     running = Worker(rig, os.environ["REDIS_URL"])
     yield running
     running.kill()
