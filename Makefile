@@ -3,15 +3,15 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && { echo $$p; break; }; done)
 VENV := .nan/venv/bin
-# Processes that share the tests; with more than one, the whole stack runs in one of them.
-JOBS ?= 1
+# Processes that share the tests, which mostly wait; two of them start a whole stack each.
+JOBS ?= 3
 SHARED = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup)
 # Bytecode makes every start after the first one faster.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run status stop shell test test-kills test-vllm test-clients lint format bench lock lock-engine messages compilemessages clean-data python
+.PHONY: help setup setup-dev run status stop shell test test-vllm test-clients lint format bench lock lock-engine messages compilemessages clean-data python
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,9 +39,6 @@ shell: ## A shell with the settings of the running stack, for manage.py
 
 test: setup-dev ## All tests, against the real parts and a real browser (ARGS="-k waitlist" for some)
 	@$(VENV)/python -m pytest $(SHARED) $(ARGS)
-
-test-kills: setup-dev ## Parts killed at every step of a swap (a quarter of an hour)
-	@NAN_TEST_KILLS=1 $(VENV)/python -m pytest tests/journeys/test_swap_kills.py $(ARGS)
 
 test-vllm: setup-dev ## The engine's contract on real vLLM, on the CPU (x86-64, Python 3.11, 3 GB)
 	@$(VENV)/python deploy/engine/install.py --target .nan/engine --device cpu --models .nan/engine-models

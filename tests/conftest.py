@@ -14,6 +14,7 @@ from tests.stack import ROOT, Stack
 # Seconds that are minutes on a real server.
 HURRIED = {"ENGINE_KILL_SECONDS": "12", "MEMORY_SECONDS": "8"}
 STACKS = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack"))
+STACK = "stack"
 pytest_plugins = ["tests.people"]
 
 
@@ -41,14 +42,24 @@ def stack() -> Iterator[Stack]:
         running.stop()
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes: all tests of the whole stack go to one of them, since it is started
-    once, and the tests of a file stay together."""
+@pytest.hookimpl(wrapper=True)  # around those that read the groups and those that sort
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """With several processes: the tests of a file stay together, and those of the whole stack go to
+    two processes, which each start one: what swaps models, and the rest. They take longest and
+    come first."""
     for item in items:
-        uses_stack = "stack" in getattr(item, "fixturenames", ())
-        group = "stack" if uses_stack else str(item.path.relative_to(ROOT))
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    yield
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: STACK not in getattr(item, "fixturenames", ()))
+
+
+def _group(item: pytest.Item) -> str:
+    if STACK not in getattr(item, "fixturenames", ()):
+        return str(item.path.relative_to(ROOT))
+    return "swaps" if item.path.name.startswith("test_swap") else STACK
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -190,12 +190,16 @@ result = events.count()""")
     def model(self, slot: str = "nan") -> str:
         return str(self.ask(f"Slot.objects.get(name={slot!r}).model.name"))
 
-    def go_home(self, home: str) -> None:
-        """Back to the model that the tests begin with, whatever a failed one has left."""
+    def clear(self) -> None:
+        """Every replica serves and no swap is open, whatever a failed test has left."""
         for swap in self.ask("list(Swap.objects.open().values_list('pk', flat=True))"):
             self.act("abort" if self.swap(swap)["state"] == "running" else "cancel", swap)
             self.until(swap, "aborted", "failed", "cancelled", "done", seconds=120)
         self.settle(seconds=90)
+
+    def go_home(self, home: str) -> None:
+        """Clear, and back to the model that the tests begin with."""
+        self.clear()
         if self.model() != home:
             self.until(self.plan(home, at_deadline="cut"), "done", seconds=150)
 

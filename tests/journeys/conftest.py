@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -8,8 +7,6 @@ from tests.fleet import Fleet
 from tests.stack import Stack
 from tests.visitor import Visitor, admin, ask_for_keys, members
 
-# A quarter of an hour of killing parts at every step of swaps: `make test-kills`.
-collect_ignore = [] if os.environ.get("NAN_TEST_KILLS") else ["test_swap_kills.py"]
 Client = Callable[[str], ApiClient]
 
 
