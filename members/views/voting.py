@@ -79,7 +79,7 @@ def _history() -> list[dict[str, object]]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @community
 def propose(request: HttpRequest) -> HttpResponse:
-    form = ProposeForm(request.POST or None)
+    form = ProposeForm(request.POST or None, initial={"slot": request.GET.get("slot", "")})
     if request.method != "POST":
         return render(request, "vote/propose.html", {"form": form})
     if not form.is_valid():

@@ -2,17 +2,12 @@
 
 from collections.abc import Iterable
 
-from django.utils.translation import get_language, get_language_info
+from babel import Locale
+from django.conf import settings
+from django.utils.translation import get_language
 
 
 def words(codes: Iterable[str]) -> list[str]:
-    """A code that Django does not know stands as it is."""
-    return [_named(str(code)) for code in codes]
-
-
-def _named(code: str) -> str:
-    try:
-        name = str(get_language_info(code.strip().lower())["name_translated"])
-    except KeyError:
-        return code
-    return name if (get_language() or "").startswith("en") else name[:1].lower() + name[1:]
+    """A code that nobody knows stands as it is."""
+    names = Locale.parse(get_language() or settings.LANGUAGE_CODE, sep="-").languages
+    return [names.get(code.strip().lower(), code) for code in map(str, codes)]
