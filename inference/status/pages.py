@@ -1,7 +1,6 @@
 """/status/, /status.json and /status.atom: the same for everybody, with or without a database."""
 
 from collections.abc import Callable
-from datetime import datetime
 from functools import wraps
 from typing import Any
 
@@ -19,13 +18,13 @@ from inference.models import SwapState
 from inference.status.bars import HEIGHT, bars, width
 from inference.status.facts import Facts
 from inference.status.shelf import Kept, NothingKnown, as_json, shelf
+from inference.status.written import Written
 from nan.access import View
 from nan.outage import unavailable
 
 SECONDS = 10
 """For how long a browser or a proxy may show the same."""
-Key = tuple[str, datetime, int | None]
-_written: dict[Key, bytes] = {}
+_written = Written()
 
 
 def from_shelf(view: Callable[[HttpRequest, Kept], HttpResponse]) -> View:
@@ -64,15 +63,13 @@ def _language(request: HttpRequest) -> str:
 
 
 def _page(kept: Kept, language: str) -> bytes:
-    """Written once for each language and each look at the rows, however many ask."""
     age = None if kept.current else int((timezone.now() - kept.made_at).total_seconds() / 60)
-    key = (language, kept.made_at, age)
-    if key not in _written:
-        for old in [old for old in list(_written) if old[1] != kept.made_at or old[2] != age]:
-            _written.pop(old, None)
+
+    def write() -> bytes:
         with translation.override(language):
-            _written[key] = render_to_string("status/page.html", _context(kept, age)).encode()
-    return _written[key]
+            return render_to_string("status/page.html", _context(kept, age)).encode()
+
+    return _written.get(f"page {language}", (kept.made_at, age), write)
 
 
 def _context(kept: Kept, age: int | None) -> dict[str, Any]:
@@ -101,7 +98,9 @@ def _context(kept: Kept, age: int | None) -> dict[str, Any]:
 @from_shelf
 def data(request: HttpRequest, kept: Kept) -> HttpResponse:
     known = {"current": kept.current, **kept.facts}
-    response = _public(as_json(known, indent=1).encode(), "application/json", kept)
+    state = (kept.made_at, kept.current)
+    content = _written.get("data", state, lambda: as_json(known, indent=1).encode())
+    response = _public(content, "application/json", kept)
     response["Access-Control-Allow-Origin"] = "*"
     return response
 
@@ -109,8 +108,12 @@ def data(request: HttpRequest, kept: Kept) -> HttpResponse:
 @from_shelf
 def feed(request: HttpRequest, kept: Kept) -> HttpResponse:
     language = _language(request)
-    with translation.override(language):
-        content = _atom(kept.facts, language)
+
+    def write() -> bytes:
+        with translation.override(language):
+            return _atom(kept.facts, language)
+
+    content = _written.get(f"feed {language}", kept.made_at, write)
     response = _public(content, "application/atom+xml; charset=utf-8", kept)
     patch_vary_headers(response, ["Accept-Language", "Cookie"])
     return response

@@ -1,14 +1,15 @@
 """The last facts, kept in the process and on disk: the status page answers whatever is away.
 
-A page is made from facts of a few seconds ago. When the database can't be had, the last ones are
-shown, with their age; they are asked for again every few seconds by one request, which waits, while
-all others get the old ones at once.
+A page is made from facts of a few seconds ago. They are asked for again by one request, which
+waits a little, while all others get the old ones at once. When the database can't be had, the last
+ones are shown, with their age.
 """
 
 import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import Error
+from django.db import Error, connections
 from django.utils import timezone
 
 from inference.status.facts import Facts, gather
@@ -25,7 +26,11 @@ from inference.status.facts import Facts, gather
 log = structlog.get_logger(__name__)
 
 FRESH_SECONDS = 5.0
+OLD_SECONDS = 3 * FRESH_SECONDS
 DISK_SECONDS = 30.0
+PATIENCE_SECONDS = 0.5
+"""For which a request waits for newer facts when there are some; that a database is away takes
+seconds to find out."""
 
 
 class NothingKnown(Exception):
@@ -44,26 +49,46 @@ class Kept:
         return made
 
 
+def aside(run: Callable[[], None]) -> None:
+    def whole() -> None:
+        try:
+            run()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=whole, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_SECONDS)
+
+
 class Shelf:
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, file: Path, aside: Callable[[Callable[[], None]], None] = aside) -> None:
+        self._file, self._aside = file, aside
         self._lock = threading.Lock()
         self._facts: Facts | None = None
-        self._looked = self._stored = float("-inf")
+        self._looked = self._known = self._stored = float("-inf")
         self._failed = False
 
     def look(self) -> Kept:
         """Raises NothingKnown."""
         if time.monotonic() - self._looked < FRESH_SECONDS and self._facts:
-            return Kept(self._facts, current=not self._failed)
-        if not self._lock.acquire(blocking=self._facts is None):
             return self._as_it_is()
-        try:
-            if time.monotonic() - self._looked >= FRESH_SECONDS or self._facts is None:
-                self._renew()
-        finally:
-            self._lock.release()
+        if self._lock.acquire(timeout=self._patience()):
+            if self._facts:
+                self._aside(self._renew_if_due)
+            else:
+                self._renew_if_due()
         return self._as_it_is()
+
+    def _patience(self) -> float:
+        """With the one request that looks already: not at all if there is something to show."""
+        if self._facts is None:
+            return -1
+        return PATIENCE_SECONDS if self._old and not self._failed else 0
+
+    @property
+    def _old(self) -> bool:
+        return time.monotonic() - self._known > OLD_SECONDS
 
     def forget(self) -> None:
         """Somebody has just changed what is shown."""
@@ -72,11 +97,20 @@ class Shelf:
     def _as_it_is(self) -> Kept:
         if self._facts is None:
             raise NothingKnown
-        return Kept(self._facts, current=not self._failed)
+        return Kept(self._facts, current=not (self._failed or self._old))
+
+    def _renew_if_due(self) -> None:
+        """Gives the lock back."""
+        try:
+            if time.monotonic() - self._looked >= FRESH_SECONDS or self._facts is None:
+                self._renew()
+        finally:
+            self._lock.release()
 
     def _renew(self) -> None:
         try:
             self._facts, self._failed = gather(timezone.now()), False
+            self._known = time.monotonic()
         except Error as error:
             log.warning("status_without_database", error=type(error).__name__)
             self._failed = True

@@ -15,7 +15,9 @@ from tests.bench import (
     chat,
     pages,
     pool,
+    probes,
     size,
+    status,
     storm,
     swaps,
     tally,
@@ -31,6 +33,7 @@ PARTS = (
     "approval",
     "storm",
     "chat",
+    "probes",
     "size",
     "pages",
     "pool",
@@ -38,6 +41,7 @@ PARTS = (
     "swaps",
     "tally",
     "usage",
+    "status",
 )
 EXTRA = ("affinity-vllm",)  # only when it is asked for
 Measured = tuple[list[Line], dict[str, Any]]
@@ -68,6 +72,7 @@ def _alone(options: argparse.Namespace) -> dict[str, tuple[str, Callable[[], Mea
             lambda: pages.measure(folder / "pages", sizes=options.sizes, rounds=rounds),
         ),
         "usage": ("usage", lambda: usage.measure(folder / "usage", rounds=rounds)),
+        "status": ("status page", lambda: status.measure(folder / "status")),
         "pool": ("places of the pool", pool.measure),
         "affinity": ("leastconn and affinity", affinity.measure),
         "affinity-vllm": ("leastconn and affinity on real engines", affinity_vllm.measure),
@@ -82,6 +87,7 @@ def _measure_stack(report: Report, stack: Stack, options: argparse.Namespace) ->
         "approval": ("one by one", lambda: approval.measure(setting, people=options.people)),
         "storm": ("all at once", lambda: storm.measure(setting, people=options.crowd)),
         "chat": ("chat calls", lambda: chat.measure(setting, pairs=options.pairs)),
+        "probes": ("probes", lambda: probes.measure(setting)),
         "size": ("memory", lambda: size.memory_of(stack)),
     }
     try:

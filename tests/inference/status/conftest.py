@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from inference.models import Incident, IncidentUpdate, Replica, Slot, SlotSample
 from inference.status import pages, shelf
+from inference.status.written import Written
 from tests.fakes.raw_http import Connection, RawServer, Request
 from tests.inference.staff import rows
 
@@ -103,9 +104,9 @@ def stood(slot: Slot, states: str, *, until: datetime | None = None, every: int 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> shelf.Shelf:
     """A process that has just begun, with a disk of its own."""
-    fresh = shelf.Shelf(tmp_path / "status.json")
+    fresh = shelf.Shelf(tmp_path / "status.json", aside=lambda run: run())
     monkeypatch.setattr(pages, "shelf", fresh)
-    monkeypatch.setattr(pages, "_written", {})
+    monkeypatch.setattr(pages, "_written", Written())
     return fresh
 
 

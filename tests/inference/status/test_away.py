@@ -1,6 +1,8 @@
 """The status page answers while other things do not: Redis, the database, the disk."""
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -50,6 +52,61 @@ def test_a_database_that_goes_away_leaves_the_last_page(
     assert answer["Cache-Control"] == "no-store"
     assert client.get("/status.json").json()["current"] is False
     assert client.get("/status.atom").status_code == 200
+
+
+def test_nobody_waits_for_a_database_that_is_away(
+    slot: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked aside, by one at a time; until it has answered, what is known is shown."""
+    asked: list[Callable[[], None]] = []
+    kept = shelf.Shelf(tmp_path / "status.json", aside=asked.append)
+    assert kept.look().current
+    for _request in range(3):
+        kept.forget()
+        assert kept.look().current
+    (ask,) = asked
+
+    def away(now: datetime) -> None:
+        raise OperationalError("couldn't get a connection")
+
+    monkeypatch.setattr(shelf, "gather", away)
+    ask()
+    assert not kept.look().current
+    monkeypatch.setattr(shelf, "gather", gather)
+    kept.forget()
+    assert not kept.look().current
+    asked[-1]()
+    assert kept.look().current
+
+
+def test_what_nobody_could_renew_is_not_called_current(
+    slot: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as while the database accepts a connection and then says nothing."""
+    asked: list[Callable[[], None]] = []
+    kept = shelf.Shelf(tmp_path / "status.json", aside=asked.append)
+    assert kept.look().current
+    kept.forget()
+    kept.look()
+    later = time.monotonic() + shelf.OLD_SECONDS + 1
+    monkeypatch.setattr(shelf.time, "monotonic", lambda: later)
+    assert not kept.look().current
+    asked[0]()
+    assert kept.look().current
+
+
+def _wait(event: threading.Event) -> None:
+    event.wait(10)
+
+
+def test_aside_is_waited_for_a_little() -> None:
+    done, go_on = threading.Event(), threading.Event()
+    shelf.aside(done.set)
+    assert done.is_set()
+    began = time.monotonic()
+    shelf.aside(lambda: _wait(go_on))
+    assert shelf.PATIENCE_SECONDS <= time.monotonic() - began < 5
+    go_on.set()
 
 
 def test_a_process_that_starts_without_a_database_shows_what_is_on_disk(
