@@ -47,6 +47,7 @@ from members.views.people import GOODBYE
 from nan import devmail
 from tests.browser.docs_states import docs_views
 from tests.browser.fleet_states import fleet_views
+from tests.browser.home_states import home_views
 from tests.browser.status_states import status_views
 from tests.browser.usage_states import usage_views
 from tests.browser.view import View, click, open_all
@@ -362,4 +363,5 @@ PARTS: dict[str, Callable[[], list[View]]] = {
     "votes": all_vote_views,
     "docs": all_docs_views,
     "status": status_views,
+    "home": home_views,
 }
