@@ -10,7 +10,7 @@ from django.utils import translation
 from inference.fit.weights import active_bytes
 from inference.models import CatalogModel, Replica, Server, Slot
 from members.models import Proposal, User, Vote
-from members.voting import compare, rounds
+from members.voting import compare, languages, rounds
 from tests.inference import fit
 from tests.members.voting.conftest import A, in_days, proposal_of
 from tests.members.voting.test_proposals import propose
@@ -120,3 +120,9 @@ def test_languages_are_gained_and_lost_where_both_are_known(
         assert card.gained_words == ["español", "gallego"]
     assert compare.of_current(slot).speaks == ["English", "German", "xx-q"]
     assert compare.Look.from_json(card.look.to_json()) == card.look
+
+
+@pytest.mark.parametrize(("reader", "named"), [("en", "Chinese"), ("es", "chino")])
+def test_languages_have_the_names_that_the_reader_knows(reader: str, named: str) -> None:
+    with translation.override(reader):
+        assert languages.words(["zh", " ZH", "xx-q", ""]) == [named, named, "xx-q", ""]
