@@ -185,6 +185,14 @@ def test_without_scripts_by_numbers(ana: Open) -> None:
     assert words not in page.content()
 
 
+def test_what_is_wrong_is_said_where_she_is(ana: Open) -> None:
+    page = ana()
+    page.click("#ranking-form .actions .button")
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text("Rank at least one option. Nothing was stored.")
+    expect(alert).to_be_in_viewport()
+
+
 def test_what_is_stored_is_ordered_when_she_comes_back(ana: Open, vote: Vote) -> None:
     user = User.objects.get(name="Ana")
     ballots.cast(vote=vote, user=user, ranking=[[C], [A]])
