@@ -214,7 +214,10 @@ def test_after_the_close_it_leads_to_the_result(vote: Vote, over: Any, ana: Clie
     assert ana.get(PAGE).url == f"{PAGE}result/"
     assert ana.get(f"{PAGE}receipt/").url == PAGE
     assert ana.post(f"{PAGE}receipt/").url == PAGE
-    assert ana.post(PAGE, RANKS).status_code == 409
+    late = ana.post(PAGE, RANKS)
+    assert late.status_code == 409
+    assert "the ballots are counted. The result" in text(late)
+    assert "Not open yet" not in text(late)
 
 
 def test_unknown_rounds_are_not_there(voters: list[User], ana: Client) -> None:
