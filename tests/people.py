@@ -57,7 +57,7 @@ def _empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is known is asked for in the test's own thread, which alone sees the test's rows."""
     cache.clear()
     shelf.forget()
-    monkeypatch.setattr(shelf, "_aside", lambda run: run())
+    monkeypatch.setattr(shelf, "_aside", lambda run, seconds: run())
 
 
 @pytest.fixture

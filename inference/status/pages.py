@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 from django.utils.feedgenerator import Atom1Feed
+from django.utils.html import linebreaks
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -131,7 +132,7 @@ def _atom(facts: Facts, language: str) -> bytes:
     )
     entries = [*map(_incident_entry, facts["incidents"]), *map(_rotation_entry, facts["rotations"])]
     for entry in sorted(entries, key=lambda one: one["updateddate"], reverse=True):
-        words = entry.pop("words")[language]
+        words = linebreaks(entry.pop("words")[language], autoescape=True)  # a feed's text is HTML
         found.add_item(link=f"{address}#{entry['unique_id']}", description=words, **{
             **entry, "unique_id": f"{address}#{entry['unique_id']}",
         })  # fmt: skip

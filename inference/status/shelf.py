@@ -28,9 +28,9 @@ log = structlog.get_logger(__name__)
 FRESH_SECONDS = 5.0
 OLD_SECONDS = 3 * FRESH_SECONDS
 DISK_SECONDS = 30.0
-PATIENCE_SECONDS = 0.5
-"""For which a request waits for newer facts when there are some; that a database is away takes
-seconds to find out."""
+PATIENCE_SECONDS = 1.0
+"""For which a request waits for newer facts when there are some: that a database is away takes
+seconds to find out. Once that is known, nobody waits."""
 
 
 class NothingKnown(Exception):
@@ -49,7 +49,9 @@ class Kept:
         return made
 
 
-def aside(run: Callable[[], None]) -> None:
+def aside(run: Callable[[], None], seconds: float) -> None:
+    """Waited for so long."""
+
     def whole() -> None:
         try:
             run()
@@ -58,11 +60,13 @@ def aside(run: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=whole, daemon=True)
     thread.start()
-    thread.join(PATIENCE_SECONDS)
+    thread.join(seconds)
 
 
 class Shelf:
-    def __init__(self, file: Path, aside: Callable[[Callable[[], None]], None] = aside) -> None:
+    def __init__(
+        self, file: Path, aside: Callable[[Callable[[], None], float], None] = aside
+    ) -> None:
         self._file, self._aside = file, aside
         self._lock = threading.Lock()
         self._facts: Facts | None = None
@@ -75,7 +79,7 @@ class Shelf:
             return self._as_it_is()
         if self._lock.acquire(timeout=self._patience()):
             if self._facts:
-                self._aside(self._renew_if_due)
+                self._aside(self._renew_if_due, 0 if self._failed else PATIENCE_SECONDS)
             else:
                 self._renew_if_due()
         return self._as_it_is()

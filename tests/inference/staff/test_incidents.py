@@ -20,7 +20,7 @@ WORDS = {"text_es": "Se fue la luz.", "text_en": "The power went."}
 
 @pytest.fixture(autouse=True)
 def _own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = shelf.Shelf(tmp_path / "status.json", aside=lambda run: run())
+    fresh = shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: run())
     for module in (pages, incidents):
         monkeypatch.setattr(module, "shelf", fresh)
 

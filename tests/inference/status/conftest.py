@@ -104,7 +104,7 @@ def stood(slot: Slot, states: str, *, until: datetime | None = None, every: int 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> shelf.Shelf:
     """A process that has just begun, with a disk of its own."""
-    fresh = shelf.Shelf(tmp_path / "status.json", aside=lambda run: run())
+    fresh = shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: run())
     monkeypatch.setattr(pages, "shelf", fresh)
     monkeypatch.setattr(pages, "_written", Written())
     return fresh

@@ -59,7 +59,7 @@ def test_nobody_waits_for_a_database_that_is_away(
 ) -> None:
     """It is asked aside, by one at a time; until it has answered, what is known is shown."""
     asked: list[Callable[[], None]] = []
-    kept = shelf.Shelf(tmp_path / "status.json", aside=asked.append)
+    kept = shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: asked.append(run))
     assert kept.look().current
     for _request in range(3):
         kept.forget()
@@ -84,7 +84,7 @@ def test_what_nobody_could_renew_is_not_called_current(
 ) -> None:
     """Such as while the database accepts a connection and then says nothing."""
     asked: list[Callable[[], None]] = []
-    kept = shelf.Shelf(tmp_path / "status.json", aside=asked.append)
+    kept = shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: asked.append(run))
     assert kept.look().current
     kept.forget()
     kept.look()
@@ -101,11 +101,11 @@ def _wait(event: threading.Event) -> None:
 
 def test_aside_is_waited_for_a_little() -> None:
     done, go_on = threading.Event(), threading.Event()
-    shelf.aside(done.set)
+    shelf.aside(done.set, 5)
     assert done.is_set()
     began = time.monotonic()
-    shelf.aside(lambda: _wait(go_on))
-    assert shelf.PATIENCE_SECONDS <= time.monotonic() - began < 5
+    shelf.aside(lambda: _wait(go_on), 0.2)
+    assert 0.2 <= time.monotonic() - began < 5
     go_on.set()
 
 

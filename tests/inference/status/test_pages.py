@@ -227,6 +227,10 @@ def test_the_feed(read: Callable[..., Any], incident: Incident, slot: Slot, admi
         "nan: Oak 9B has taken the place of Alder 35B A3B",
         "nan: the model is down",
     ]
+    texts = [
+        entry.findtext("a:summary", namespaces=ATOM) for entry in tree.findall("a:entry", ATOM)
+    ]
+    assert "<p>A power &lt;supply&gt; died.</p>" in texts  # what a reader takes for HTML
     ids = {entry.findtext("a:id", namespaces=ATOM) for entry in tree.findall("a:entry", ATOM)}
     incident.ended_at = timezone.now()
     incident.save()
