@@ -3,6 +3,7 @@
 Links are made here and kept nowhere, from SITE_URL alone.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,9 @@ from inference.names.changes import changes
 from members import alerts
 from members.models import Ballot, Decision, Mail, Proposal, Vote
 from members.voting import ratify, receipts, results, rounds
+
+EMPTY_LINES = re.compile(r"\n{3,}")
+"""What parts of a text leave behind that have nothing to say."""
 
 
 class Obsolete(Exception):
@@ -214,7 +218,7 @@ def compose(mail: Mail) -> EmailMultiAlternatives:
     host = urlsplit(settings.SITE_URL).hostname or "localhost"
     message = EmailMultiAlternatives(
         " ".join(subject.split()),
-        text + "\n",
+        EMPTY_LINES.sub("\n\n", text) + "\n",
         to=[mail.to],
         headers={"Message-ID": f"<{mail.message_id}@{host}>", "Auto-Submitted": "auto-generated"},
     )

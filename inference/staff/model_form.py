@@ -41,6 +41,7 @@ def _json_field(label: Any, help_text: Any, rows: int) -> PastedJSON:
         label=label,
         help_text=help_text,
         required=False,
+        initial=dict,
         encoder=PrettyJSON,
         widget=forms.Textarea(attrs={"rows": rows, "class": "mono", "spellcheck": "false"}),
         error_messages={"invalid": gettext_lazy("This is not JSON. Nothing was saved; look for a"

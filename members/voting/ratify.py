@@ -23,7 +23,7 @@ from members import mails
 from members.models import Candidate, User, Vote
 from members.voting import compare, results
 from members.voting.proposals import catalogued
-from members.voting.refusals import Refused
+from members.voting.refusals import WORDS, Refused
 
 log = structlog.get_logger(__name__)
 
@@ -123,7 +123,8 @@ def ratify(
             slot=row.slot, model=chosen, actor=actor, reason=row.slug, start_at=start_at
         )
     except plan.SwapRefused as refusal:
-        raise Refused(refusal.code, fleet_words(refusal.code)) from None
+        ours = refusal.code in WORDS
+        raise Refused(refusal.code, "" if ours else fleet_words(refusal.code)) from None
     row.swap, row.state = swap, Vote.State.RATIFIED
     row.ratified_by, row.ratified_at, row.announced_at = actor, timezone.now(), None
     row.announcement_es = announcement_es.strip()[:2000]

@@ -272,6 +272,7 @@ def well_written(message: EmailMultiAlternatives, language: str) -> None:
     assert f'<html lang="{language}">' in html
     assert "<b>" not in html
     assert "&amp;" not in message.body
+    assert "\n\n\n" not in message.body
     assert not any(word in html for word in ("<img", "<link", "url(", "<script"))
 
 

@@ -268,6 +268,7 @@ def test_the_catalogues_form_comes_filled_in(won: Vote, alma: Client) -> None:
     form = alma.get(f"{PAGE}model/").context["form"]
     assert form["repo"].value() == A
     assert form["name"].value() == "alpha-7b"
+    assert [form[name].value() for name in ("flags", "environment")] == ["{}", "{}"]
     data = {
         "name": "alpha-7b", "title": "Alpha 7B", "kind": "chat", "repo": A, "revision": "b" * 40,
         "licence": "apache-2.0", "weights_mib": "8000", "context_length": "32768",
@@ -298,7 +299,9 @@ def test_a_plan_waits_for_its_second_admin(won: Vote, alma: Client, bea: Client)
 
 def test_a_date_in_the_past_plans_nothing(won: Vote, alma: Client) -> None:
     data = {"model": catalogued().pk, "start_at": typed(-1), **WORDS}
-    assert alma.post(f"{PAGE}ratify/", data).status_code == 422
+    refused = alma.post(f"{PAGE}ratify/", data)
+    assert refused.status_code == 422
+    assert "This time is in the past." in text(refused)  # no more: without one it can't be planned
     assert Vote.objects.get().state == "closed"
 
 
