@@ -61,6 +61,14 @@ def test_quorum_missed_keeps_the_current_model(vote: Vote, over: Any, ana: Clien
     assert "1 voted and 2 were needed: the current model stays." in said
     assert "quorum missed" in said
     assert "Nothing changes: the current model goes on." in said
+    assert "tie" not in said.split("What follows")[0]
+
+
+def test_nobody_voted_is_no_tie(vote: Vote, over: Any, ana: Client) -> None:
+    over(vote)
+    said = text(ana.get(f"{PAGE}result/")).split("What follows")[0]
+    assert "0 voted and 2 were needed" in said
+    assert "tie" not in said
 
 
 def test_the_tie_rule_is_named(vote: Vote, voters: list[User], over: Any, ana: Client) -> None:
