@@ -69,7 +69,13 @@ def _closed_code(vote: Vote) -> str:
     found = results.result(vote)
     if not found.quorum_met:
         return "quorum"
-    return "kept" if found.keeps else ""
+    return "kept" if found.keeps else "outdated" if _overtaken(vote) else ""
+
+
+def _overtaken(vote: Vote) -> bool:
+    """The result of a later round about the same is planned or carried out."""
+    later = Vote.objects.filter(slot=vote.slot_id, closes_at__gt=vote.closes_at)
+    return later.filter(swap__isnull=False).exclude(swap__state__in=IN_VAIN).exists()
 
 
 def draft(candidate: Candidate, slot: Slot) -> dict[str, Any]:

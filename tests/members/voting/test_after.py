@@ -22,7 +22,14 @@ from members.voting.refusals import Refused
 from tests.fakes.smtp import SmtpServer
 from tests.inference.names.conftest import model
 from tests.members.test_outbox import well_written
-from tests.members.voting.conftest import A, B, deadline_passes, in_days, joined
+from tests.members.voting.conftest import (
+    A,
+    B,
+    deadline_passes,
+    in_days,
+    joined,
+    with_options,
+)
 from tests.members.voting.test_rounds import code
 from tests.people import person
 from tests.stack import ROOT
@@ -218,6 +225,21 @@ def test_after_a_tie_nothing_starts_by_itself(
     assert code(ratify.ratify, **asked) == "tie"
     assert not Swap.objects.exists()
     assert ratify.ratify(**asked, despite_tie=True).state == "ratified"
+
+
+def test_the_result_of_a_later_round_overtakes(
+    won: Vote, voters: list[User], admin: User, replica: Replica, chosen: CatalogModel, over: Any
+) -> None:
+    """Unless its own plan came to nothing."""
+    later = with_options(won.slot, voters[1], admin, slug="2027-Q1")
+    later = rounds.open_vote(vote=later, actor=admin, closes_at=in_days(7))
+    cast(later, (voters[0], [[A]]), (voters[1], [[A]]))
+    over(later)
+    asked = {"vote": won, "actor": admin, "start_at": in_days(3), **WORDS}
+    ratify.ratify(**{**asked, "vote": later})
+    assert ratify.choice(won).code == code(ratify.ratify, **asked) == "outdated"
+    plan.cancel(swap=Swap.objects.get(), actor=admin)
+    assert ratify.ratify(**asked).state == "ratified"
 
 
 def test_what_a_plan_needs(won: Vote, admin: User, replica: Replica, running: CatalogModel) -> None:
