@@ -70,7 +70,7 @@ class Shelf:
         self._file, self._aside = file, aside
         self._lock = threading.Lock()
         self._facts: Facts | None = None
-        self._looked = self._known = self._stored = float("-inf")
+        self._began = self._looked = self._known = self._stored = float("-inf")
         self._failed = False
 
     def look(self) -> Kept:
@@ -78,6 +78,7 @@ class Shelf:
         if time.monotonic() - self._looked < FRESH_SECONDS and self._facts:
             return self._as_it_is()
         if self._lock.acquire(timeout=self._patience()):
+            self._began = time.monotonic()
             if self._facts:
                 self._aside(self._renew_if_due, 0 if self._failed else PATIENCE_SECONDS)
             else:
@@ -88,7 +89,9 @@ class Shelf:
         """With the one request that looks already: not at all if there is something to show."""
         if self._facts is None:
             return -1
-        return PATIENCE_SECONDS if self._old and not self._failed else 0
+        if self._failed or not self._old:
+            return 0
+        return max(0.0, self._began + PATIENCE_SECONDS - time.monotonic())
 
     @property
     def _old(self) -> bool:

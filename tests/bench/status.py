@@ -29,7 +29,7 @@ def measure(state_dir: Path) -> tuple[list[Line], dict[str, Any]]:
         _asked(url, seconds=3)
         known = _asked(url, seconds=SECONDS)
         with stack.down("postgres"):
-            time.sleep(6)  # until the page wants to look at the rows again
+            _asked(url, seconds=8)  # until it has found out
             without = _asked(url, seconds=SECONDS)
     lines = [_line("Status page", known), _line("Status page, the database being away", without)]
     return lines, {"status": {"known": known, "without_database": without}}

@@ -99,6 +99,23 @@ def _wait(event: threading.Event) -> None:
     event.wait(10)
 
 
+def test_who_asks_meanwhile_waits_for_the_rest_of_that_time(slot: Slot, tmp_path: Path) -> None:
+    """After a quiet time, of which nobody knows whether the facts still hold."""
+    asked: list[Callable[[], None]] = []
+    kept = shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: asked.append(run))
+    kept.look()
+    kept._known = kept._looked = time.monotonic() - shelf.OLD_SECONDS - 1
+    assert not kept.look().current
+    took = []
+    for _request in range(3):
+        began = time.monotonic()
+        assert not kept.look().current
+        took.append(time.monotonic() - began)
+    assert 0.5 < took[0] <= shelf.PATIENCE_SECONDS + 0.3
+    assert max(took[1:]) < 0.3
+    assert len(asked) == 1
+
+
 def test_aside_is_waited_for_a_little() -> None:
     done, go_on = threading.Event(), threading.Event()
     shelf.aside(done.set, 5)
