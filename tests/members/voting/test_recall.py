@@ -1,0 +1,99 @@
+"""A fifth of the members ask for it, and a rotation is voted on again."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from inference.models import CatalogModel, Replica, Slot, Swap, SwapState
+from members import membership
+from members.models import RecallSignature, User, Vote
+from members.tasks import advance_votes
+from members.voting import ratify, recall
+from tests.inference.names.conftest import model
+from tests.members.voting.conftest import in_days, joined
+from tests.members.voting.test_after import WORDS, cast
+from tests.members.voting.test_rounds import code
+from tests.people import person
+from tests.waiting import at_once
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def rotated(slot: Slot, running: CatalogModel, voters: list[User]) -> Swap:
+    """Yesterday another model came."""
+    new = model("new-one")
+    swap = Swap.objects.create(
+        slot=slot, from_model=running, to_model=new, state=SwapState.DONE,
+        finished_at=timezone.now() - timedelta(days=1),
+    )  # fmt: skip
+    slot.model = new
+    slot.save()
+    for number in range(6):
+        joined(f"More{number}")
+    return swap
+
+
+def test_a_fifth_of_the_members_open_a_recall(rotated: Swap, voters: list[User]) -> None:
+    first = recall.sign(swap=rotated, user=voters[0])
+    assert (first.signed, first.needed, first.mine, first.vote) == (1, 2, True, None)
+    recall.sign(swap=rotated, user=voters[0])
+    assert RecallSignature.objects.count() == 1
+    recall.sign(swap=rotated, user=voters[1])
+    recall.sign(swap=rotated, user=voters[2])
+    for _ in range(2):
+        advance_votes()
+    vote = Vote.objects.get()
+    assert (vote.state, vote.kind, vote.recalls) == ("open", "recall", rotated)
+    assert [(option.code, option.title) for option in vote.candidates.all()] == [
+        ("keep", "New-One"),
+        ("org/now-one", "Now-One"),
+    ]
+    assert vote.roll_size == 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_signatures_at_the_same_moment_make_one_recall(rotated: Swap, voters: list[User]) -> None:
+    at_once([lambda who=who: recall.sign(swap=rotated, user=who) for who in voters])
+    advance_votes()
+    assert Vote.objects.count() == 1
+
+
+def test_a_recall_can_bring_the_previous_model_back(
+    rotated: Swap, voters: list[User], admin: User, over: Any, replica: Replica
+) -> None:
+    for voter in voters[:2]:
+        recall.sign(swap=rotated, user=voter)
+    advance_votes()
+    vote = Vote.objects.get()
+    cast(vote, *((voter, [["org/now-one"]]) for voter in voters))
+    over(vote)
+    ratify.ratify(vote=vote, actor=admin, start_at=in_days(2), **WORDS)
+    assert Swap.objects.get(state="planned").to_model == rotated.from_model
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"finished_at": timezone.now() - timedelta(days=14, minutes=1)},
+        {"state": SwapState.FAILED},
+    ],
+)
+def test_what_can_not_be_recalled(rotated: Swap, voters: list[User], change: Any) -> None:
+    Swap.objects.update(**change)
+    assert code(recall.sign, swap=rotated, user=voters[0]) == "no_rotation"
+    assert recall.petition(rotated.slot) is None
+
+
+def test_who_may_sign(rotated: Swap, voters: list[User], admin: User) -> None:
+    assert code(recall.sign, swap=rotated, user=person("Otto")) == "not_member"
+    recall.sign(swap=rotated, user=voters[0])
+    membership.suspend(membership=voters[0].membership, actor=admin, reason="x")
+    found = recall.petition(rotated.slot)
+    assert found
+    assert (found.signed, found.needed) == (0, 2)
+    recall.sign(swap=rotated, user=voters[1])
+    recall.unsign(swap=rotated, user=voters[1])
+    assert recall.petition(rotated.slot, voters[1]).mine is False
