@@ -61,9 +61,11 @@ def test_nobody_waits_for_a_database_that_is_away(
     asked: list[Callable[[], None]] = []
     kept = shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: asked.append(run))
     assert kept.look().current
+    began = time.monotonic()
     for _request in range(3):
         kept.forget()
         assert kept.look().current
+    assert time.monotonic() - began < shelf.PATIENCE_SECONDS / 2
     (ask,) = asked
 
     def away(now: datetime) -> None:
