@@ -15,6 +15,7 @@ from tests.stack import ROOT, Stack
 HURRIED = {"ENGINE_KILL_SECONDS": "12", "MEMORY_SECONDS": "8"}
 STACKS = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack"))
 STACK = "stack"
+STARTED: list[Stack] = []
 pytest_plugins = ["tests.people"]
 
 
@@ -36,6 +37,7 @@ def stack() -> Iterator[Stack]:
     folder = own(STACKS)
     running = Stack(folder, extra={"SIM_FAULTS_FILE": str(folder / FAULTS), **HURRIED})
     running.local("clean-data", "--yes")
+    STARTED.append(running)
     try:
         yield running.start()
     finally:
@@ -53,11 +55,22 @@ def pytest_collection_modifyitems(
         item.add_marker(pytest.mark.xdist_group(_group(item)))
     yield
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: STACK not in getattr(item, "fixturenames", ()))
+        items.sort(key=lambda item: not _on_stack(item))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A process that is done with the whole stack does not keep it beside its other tests."""
+    if hasattr(item.config, "workerinput") and not _on_stack(item):
+        while STARTED:
+            STARTED.pop().stop()
+
+
+def _on_stack(item: pytest.Item) -> bool:
+    return STACK in getattr(item, "fixturenames", ()) or "journeys" in item.path.parts
 
 
 def _group(item: pytest.Item) -> str:
-    if STACK not in getattr(item, "fixturenames", ()):
+    if not _on_stack(item):
         return str(item.path.relative_to(ROOT))
     return "swaps" if item.path.name.startswith("test_swap") else STACK
 
