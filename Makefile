@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .nan/venv/bin
 # Processes that share the tests, which mostly wait; two of them start a whole stack each.
 JOBS ?= 3
-SHARED = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup)
+SHARED = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --no-loadscope-reorder)
 # Bytecode makes every start after the first one faster.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONUNBUFFERED := 1

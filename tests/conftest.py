@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from pytest_django import Settings
+from xdist.remote import Producer
 
+from tests import sharing
 from tests.fleet import FAULTS
 from tests.services import own
 from tests.stack import ROOT, Stack
@@ -44,35 +46,26 @@ def stack() -> Iterator[Stack]:
         running.stop()
 
 
-@pytest.hookimpl(wrapper=True)  # around those that read the groups and those that sort
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> Iterator[None]:
-    """With several processes: the tests of a file stay together, and those of the whole stack go to
-    two processes, which each start one: what swaps models, and the rest. They take longest and
-    come first."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    yield
+        if STACK in getattr(item, "fixturenames", ()) and not sharing.on_stack(item.nodeid):
+            raise pytest.UsageError(
+                f"{item.path} uses the whole stack: name it in tests/sharing.py"
+            )
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not _on_stack(item))
+        items.sort(key=lambda item: not sharing.on_stack(item.nodeid))  # the longest first
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> sharing.Shares:
+    return sharing.Shares(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A process that is done with the whole stack does not keep it beside its other tests."""
-    if hasattr(item.config, "workerinput") and not _on_stack(item):
+    if hasattr(item.config, "workerinput") and not sharing.on_stack(item.nodeid):
         while STARTED:
             STARTED.pop().stop()
-
-
-def _on_stack(item: pytest.Item) -> bool:
-    return STACK in getattr(item, "fixturenames", ()) or "journeys" in item.path.parts
-
-
-def _group(item: pytest.Item) -> str:
-    if not _on_stack(item):
-        return str(item.path.relative_to(ROOT))
-    return "swaps" if item.path.name.startswith("test_swap") else STACK
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

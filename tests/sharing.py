@@ -1,0 +1,33 @@
+"""How several processes share the tests (`make test`).
+
+The tests of a file stay together. Those of the whole stack go to two processes, which each start
+one: what swaps models, and the rest. By paths, because the process that hands out knows no more;
+xdist's own groups do nothing with pytest 9.2.
+"""
+
+from pathlib import PurePosixPath
+
+from xdist.scheduler import LoadScopeScheduling
+
+ON_STACK = (
+    "tests/browser/test_journey.py",
+    "tests/browser/test_vote_round.py",
+    "tests/monitoring/test_scrapes.py",
+)
+"""Beside all of tests/journeys."""
+
+
+def on_stack(nodeid: str) -> bool:
+    path = _path(nodeid)
+    return path.startswith("tests/journeys/") or path in ON_STACK
+
+
+class Shares(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        if not on_stack(nodeid):
+            return _path(nodeid)
+        return "swaps" if PurePosixPath(_path(nodeid)).name.startswith("test_swap") else "stack"
+
+
+def _path(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
