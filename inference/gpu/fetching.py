@@ -46,7 +46,8 @@ def run(host: Host, folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     here = weights.bytes_here(host.hf_home, request["repo"], since=time.time()) // 2**20
     host.hf_home.mkdir(parents=True, exist_ok=True)
     free = weights.free_mib(host.hf_home)
-    missing = max(0, request["disk_mib"] - here) + SPARE_MIB * bool(request["disk_mib"])
+    whole = kinds.disk_mib(host, request["disk_mib"])
+    missing = max(0, whole - here) + SPARE_MIB * bool(whole)
     if free < missing:
         return _failed("disk_short", f"{missing} MiB needed, {free} MiB free")
     environment = kinds.environment(host)

@@ -181,9 +181,14 @@ def watch_until_done(trial: Trial) -> None:
     wait_until(trial.has_taken_effect, seconds=BOUND + 15, what=f"{change.waiting} to end")
     trial.seconds = time.monotonic() - trial.free_from
     trial.said_after = wait_until(
-        lambda: (said := change.look(trial)) and change.waiting not in said and said,
+        lambda: (
+            (said := change.look(trial))
+            and change.waiting not in said
+            and change.done in said
+            and said
+        ),
         seconds=BOUND,
-        what=f"the page to stop saying {change.waiting!r}",
+        what=f"the page to say {change.done!r} and no longer {change.waiting!r}",
     )
 
 

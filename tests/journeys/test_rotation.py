@@ -56,7 +56,7 @@ def test_two_keys_share_the_limits_until_the_old_one_is_ended(
 
 def five_at_most(old: ApiClient, new: ApiClient) -> dict[int, int]:
     """Two calls at once with the old key and six with the new one."""
-    text = "[sim:sleep=1.5] hello"
+    text = "[sim:sleep=4] hello"
     calls = [partial(old.call, text=text)] * 2 + [partial(new.call, text=text)] * 6
     return count_by(answer.status_code for answer in at_once(calls))
 

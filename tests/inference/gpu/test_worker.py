@@ -103,7 +103,7 @@ def test_an_engines_life_through_the_queue(worker: Worker) -> None:
     worker.tell("gpu_preflight", "s1-p1", {**wanted, "instance": "r1-g0-s1-p1"})
     report = worker.until(lambda report: (report["preflights"].get("s1-p1") or {}).get("checks"))
     assert {check["ok"] for check in report["preflights"]["s1-p1"]["checks"]} == {True}
-    worker.tell("gpu_fetch", "example/Other", "b" * 40, 0)
+    worker.tell("gpu_fetch", "example/Other", "b" * 40, 10**8)  # stand-ins need no such disk
     worker.until(lambda report: len(report["weights"]) == 2)
     worker.tell("gpu_stop", "r1-g1", 20)
     report = worker.until(lambda report: engine(report)["state"] == "exited")
