@@ -127,8 +127,23 @@ def _schedule(request: HttpRequest, vote: Vote) -> HttpResponse | None:
         return page(request, vote, schedule_form=form)
     actor, values = person(request), form.cleaned_data
     done = _("Scheduled. It opens by itself, if nothing stands in the way then.")
-    attempt(request, lambda: rounds.schedule(vote=vote, actor=actor, **values), done)
-    return None
+    if _dated(request, form, lambda: rounds.schedule(vote=vote, actor=actor, **values), done):
+        return None
+    return page(request, vote, schedule_form=form)
+
+
+def _dated(request: HttpRequest, form: Form, action: Callable[[], object], done: str) -> bool:
+    """What is wrong with a deadline is said beside it; False: show the form again."""
+    try:
+        action()
+    except Refused as refusal:
+        if refusal.code in rounds.BOUNDS:
+            form.add_error("closes_at", str(refusal))
+            return False
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, done)
+    return True
 
 
 def _open(request: HttpRequest, vote: Vote) -> HttpResponse | None:
@@ -138,12 +153,14 @@ def _open(request: HttpRequest, vote: Vote) -> HttpResponse | None:
     if vote.is_open and vote.opened_by_id == person(request).pk:
         return None  # her own second click
     closes_at = form.cleaned_data["closes_at"]
-    attempt(
+    if _dated(
         request,
+        form,
         lambda: rounds.open_vote(vote=vote, actor=person(request), closes_at=closes_at),
         _("Open. The roll and the options are fixed, and members get their mail."),
-    )
-    return None
+    ):
+        return None
+    return page(request, vote, open_form=form)
 
 
 def _cancel(request: HttpRequest, vote: Vote) -> HttpResponse | None:
@@ -190,8 +207,9 @@ def _extend(request: HttpRequest, vote: Vote) -> HttpResponse | None:
     if vote.extensions.filter(asked_by=actor, confirmed_at=None, **values).exists():
         return None  # her own second click
     done = _("Asked. Another admin must confirm it before the deadline that stands.")
-    attempt(request, lambda: rounds.ask_extension(vote=vote, actor=actor, **values), done)
-    return None
+    if _dated(request, form, lambda: rounds.ask_extension(vote=vote, actor=actor, **values), done):
+        return None
+    return page(request, vote, extend_form=form)
 
 
 def _confirm(request: HttpRequest, vote: Vote) -> HttpResponse | None:

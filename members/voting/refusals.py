@@ -30,6 +30,8 @@ WORDS: "dict[str, StrPromise]" = {
     "no_deadline": _("Say until when ballots are taken."),
     "in_the_past": _("This time is in the past."),
     "opens_after_close": _("It must open before it closes."),
+    "closes_too_late": _("A vote closes at most 60 days after it opens. Choose an earlier day."),
+    "closes_too_soon": _("A vote closes at least 24 hours after it opens. Choose a later time."),
     "other_open": _("Another vote about this is open. Wait until it is over."),
     "nobody": _("There is no active member, so nobody could vote."),
     "fixed": _("This vote is open or over: options, rules and dates can't change any more."),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -24,6 +25,10 @@ log = structlog.get_logger(__name__)
 
 QUORUM_PERCENT = 30
 RECALL_LASTS = timedelta(days=7)
+LONGEST = timedelta(days=60)
+"""A vote that is open can't be cancelled, and no other can open for its slot."""
+SHORTEST = timedelta(hours=24)
+BOUNDS = ("closes_too_late", "closes_too_soon")
 SAID = timedelta(minutes=1)
 """So long the log repeats that a vote can't open; it is tried at every beat until it can."""
 TAKEN = ("propose", "proposals", "recall", "add")
@@ -103,9 +108,18 @@ def schedule(*, vote: Vote, actor: User | None, opens_at: datetime, closes_at: d
         raise Refused("opens_after_close")
     if closes_at <= moment():
         raise Refused("in_the_past")
+    _bound(max(opens_at, moment()), closes_at)
     row.opens_at, row.closes_at, row.opened_by = opens_at, closes_at, actor
     row.save(update_fields=["opens_at", "closes_at", "opened_by"])
     return row
+
+
+def _bound(opens: datetime, closes: datetime) -> None:
+    """A local stack may close within minutes: people try it, and tests."""
+    if closes - opens > LONGEST:
+        raise Refused("closes_too_late")
+    if closes - opens < SHORTEST and not settings.LOCAL_STACK:
+        raise Refused("closes_too_soon")
 
 
 @transaction.atomic
@@ -156,6 +170,8 @@ def open_vote(*, vote: Vote, actor: User | None, closes_at: datetime | None = No
         row.closes_at = closes_at
     if problems := missing(row):
         raise Refused(problems[0])
+    if closes_at:
+        _bound(moment(), closes_at)
     _freeze_options(row)
     row.roll_size, row.roll_digest = _freeze_roll(row)
     row.state, row.opened_at, row.opened_by = Vote.State.OPEN, moment(), actor
@@ -267,4 +283,6 @@ def _extensible(vote: Vote, closes_at: datetime) -> Vote:
         raise Refused("too_late")
     if row.closes_at is None or closes_at <= row.closes_at:
         raise Refused("not_later")
+    if row.opened_at:
+        _bound(row.opened_at, closes_at)
     return row

@@ -28,11 +28,13 @@ from members.models.votes import SLUG
 from members.tasks import advance_votes
 from members.voting import ballots, compare, rounds, shortlist
 from members.voting.refusals import Refused
+from members.voting.rounds import LONGEST
 from tests.inference.names.conftest import model
 from tests.members.voting.conftest import (
     A,
     candidate,
     deadline_passes,
+    guards_off,
     in_days,
     joined,
     proposal_of,
@@ -287,6 +289,22 @@ def test_a_deadline_only_moves_away(vote: Vote, admin: User, other_admin: User) 
     assert code(rounds.confirm_extension, extension=second, actor=other_admin) == "superseded"
 
 
+def test_a_vote_lasts_from_a_day_to_sixty(
+    prepared: Vote, admin: User, other_admin: User, settings: Any
+) -> None:
+    """Nobody can cancel it and no other can open meanwhile. A local stack may be quicker."""
+    settings.LOCAL_STACK = False
+    for days, says in ((61, "closes_too_late"), (0.9, "closes_too_soon")):
+        dates = {"opens_at": in_days(3), "closes_at": in_days(3 + days)}
+        assert code(rounds.open_vote, vote=prepared, actor=admin, closes_at=in_days(days)) == says
+        assert code(rounds.schedule, vote=prepared, actor=admin, **dates) == says
+    vote = rounds.open_vote(vote=prepared, actor=admin, closes_at=in_days(59))
+    later = {"vote": vote, "actor": admin, "closes_at": in_days(61), "reason": "x"}
+    assert code(rounds.ask_extension, **later) == "closes_too_late"
+    asked = rounds.ask_extension(**{**later, "closes_at": in_days(59.9)})
+    assert rounds.confirm_extension(extension=asked, actor=other_admin).closes_at == asked.closes_at
+
+
 # -- The time shown is the time enforced --------------------------------------------------------
 @pytest.mark.parametrize(
     ("typed", "utc"),
@@ -315,7 +333,9 @@ def test_a_deadline_on_that_sunday_is_enforced_as_shown(
 ) -> None:
     """Stored, read back and written in a mail it is the same minute; ballots are taken up to it."""
     until = _moment("2027-10-31T23:59")
-    rounds.open_vote(vote=prepared, actor=admin, closes_at=until)
+    rounds.open_vote(vote=prepared, actor=admin, closes_at=in_days(7))
+    with guards_off():
+        Vote.objects.update(opened_at=until - LONGEST, closes_at=until)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT closes_at = timestamptz '2027-10-31 23:59 Europe/Madrid',"
@@ -331,7 +351,8 @@ def test_a_deadline_on_that_sunday_is_enforced_as_shown(
 def test_the_command(
     prepared: Vote, voters: list[User], admin: User, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call_command("votes", "open", "2026-Q4", "--until", "2099-01-01T00:00", "--as", admin.email)
+    until = f"{localtime(in_days(30)):%Y-%m-%dT12:00}"
+    call_command("votes", "open", "2026-Q4", "--until", until, "--as", admin.email)
     vote = Vote.objects.get()
     ballots.cast(vote=vote, user=voters[0], ranking=[[A]])
     capsys.readouterr()

@@ -121,6 +121,15 @@ def test_open_twice_is_open_once(prepared: Vote, alma: Client, bruno: Client) ->
     assert f"{timezone.localtime(vote.closes_at):%Y-%m-%dT%H:%M}" == until
 
 
+def test_a_deadline_in_another_century_is_refused_beside_it(prepared: Vote, alma: Client) -> None:
+    said = "closes at most 60 days after it opens"
+    typed = {"opens_at": "9999-01-01T00:00", "closes_at": "9999-12-31T22:59"}
+    for action in ("open", "schedule"):
+        found = alma.post(f"{PAGE}{action}/", typed)
+        assert found.status_code == 422
+        assert said in str(found.context[f"{action}_form"]["closes_at"].errors)
+
+
 def test_schedule(prepared: Vote, alma: Client) -> None:
     opens, closes = typed(1), typed(8)
     assert "It opens by itself" in act(alma, "schedule", opens_at=opens, closes_at=closes)
