@@ -1,0 +1,27 @@
+"""The usage page on a phone."""
+
+import pytest
+from playwright.sync_api import Browser
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browser.test_skin import sign_in
+from tests.browser.usage_states import usage_views
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RIGHT_EDGES = """() => {
+    const bars = [...document.querySelectorAll('.chart .hit')];
+    const box = document.querySelector('.chart').parentElement.getBoundingClientRect();
+    return [bars.at(-1).getBoundingClientRect().right, box.right, box.left];
+}"""
+
+
+@pytest.mark.parametrize("days", [7, 90])
+def test_the_chart_begins_with_today(browser: Browser, live_server: LiveServer, days: int) -> None:
+    member = next(view.who for view in usage_views() if view.path == "/usage/?days=90")
+    context = browser.new_context(locale="en", viewport={"width": 360, "height": 740})
+    sign_in(context, live_server, member)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/usage/?days={days}")
+    newest, right, left = page.evaluate(RIGHT_EDGES)
+    assert left < newest <= right
+    context.close()
