@@ -14,7 +14,7 @@ from django.utils import timezone
 from members import membership
 from members.models import Ballot, Mail, User, Vote
 from members.voting import ballots, receipts, rounds
-from tests.members.voting.conftest import A, B, deadline_passes, in_days, joined
+from tests.members.voting.conftest import A, B, deadline_passes, guards_off, in_days, joined
 from tests.members.voting.pages.conftest import text
 from tests.people import person, signed_in
 from tests.waiting import at_once
@@ -55,7 +55,9 @@ def test_the_rules_stand_on_it_in_plain_words(vote: Vote, ana: Client) -> None:
 def test_the_deadline_in_madrid_with_its_distance_from_utc(prepared: Vote, admin: User) -> None:
     """On a Sunday when the clocks change it is the same moment that is enforced."""
     until = datetime(2027, 10, 31, 22, 59, tzinfo=UTC)
-    rounds.open_vote(vote=prepared, actor=admin, closes_at=until)
+    rounds.open_vote(vote=prepared, actor=admin, closes_at=in_days(7))
+    with guards_off():
+        Vote.objects.update(opened_at=until - rounds.LONGEST, closes_at=until)
     page = signed_in(joined("Eva")).get(PAGE).content.decode()
     moment = '<time datetime="2027-10-31T23:59:00+01:00">31 October 2027, 23:59</time>'
     assert f"{moment} <span>(Madrid, UTC+1)</span>" in page
