@@ -104,6 +104,10 @@ class Card:
         return [*capability_words(self.look.lost), *languages.words(self.look.languages_lost)]
 
     @property
+    def can_be_told(self) -> bool:
+        return self.is_current or can_be_told(self.facts)
+
+    @property
     def speaks(self) -> list[str]:
         return languages.words(self.facts.get("languages", []))
 
@@ -127,6 +131,8 @@ class Card:
         if self.is_current:
             return [_("Nothing changes.")]
         said = [_("The name that your tools call and your key stay the same.")]
+        if not self.can_be_told:
+            said.append(_("Whether it can use tools, read images or reason is not known."))
         if "tools" in self.look.lost:
             said.append(
                 _("Agents such as opencode or Claude Code need tools: they would not work.")
@@ -238,7 +244,7 @@ def look(facts: Facts, slot: Slot, before: Facts) -> Look:
     known = bool(speaks and spoke)
     return Look(
         gained=sorted(has - had),
-        lost=sorted(had - has),
+        lost=sorted(had - has) if can_be_told(facts) else [],
         languages_gained=sorted(speaks - spoke) if known else [],
         languages_lost=sorted(spoke - speaks) if known else [],
         context_before=int(before.get("context", 0)),
@@ -246,6 +252,11 @@ def look(facts: Facts, slot: Slot, before: Facts) -> Look:
         speed="similar" if facts is before else _speed(facts, before),
         fits=_fits(facts, slot),
     )
+
+
+def can_be_told(facts: Facts) -> bool:
+    """What it can do. Beside a config that was read, an empty list says: nothing of all this."""
+    return bool(facts.get("capabilities") or facts.get("config"))
 
 
 def _speed(facts: Facts, before: Facts) -> str:

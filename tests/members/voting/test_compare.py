@@ -61,6 +61,19 @@ def test_what_is_not_known_is_said(slot: Slot, replica: Replica, voters: list[Us
     assert compare.of_proposal(proposal_of(A)).fits is None
 
 
+def test_what_it_can_do_is_lost_only_where_it_is_known(
+    slot: Slot, replica: Replica, voters: list[User]
+) -> None:
+    row = propose(voters[0], slot)
+    card = compare.of_proposal(row)
+    assert (card.can_be_told, card.look.lost, card.lost_words) == (False, [], [])
+    assert not any("would" in said for said in card.clients)
+    assert "Whether it can use tools, read images or reason is not known." in card.clients
+    row.looked_up = {"config": named("Qwen")}
+    card = compare.of_proposal(row)
+    assert (card.can_be_told, card.look.lost) == (True, ["tools", "vision"])
+
+
 def test_speed_follows_what_is_read_for_each_token(
     slot: Slot, replica: Replica, voters: list[User], running: CatalogModel
 ) -> None:
@@ -104,10 +117,7 @@ def test_languages_are_gained_and_lost_where_both_are_known(
     row = propose(voters[0], slot)
     row.looked_up = {"languages": ["es", "en", "gl"]}
     before = compare.of_proposal(row)
-    assert (before.gained_words, before.lost_words) == (
-        [],
-        ["calling tools", "understanding images"],
-    )
+    assert (before.gained_words, before.lost_words) == ([], [])
     assert before.speaks == ["Spanish", "English", "Galician"]
     Proposal.objects.create(
         slot=slot, repo="ORG/now-one", state="voted", typed={"languages": ["en", "de", "xx-q"]}
@@ -115,7 +125,7 @@ def test_languages_are_gained_and_lost_where_both_are_known(
     card = compare.of_proposal(row)
     assert (card.look.languages_gained, card.look.languages_lost) == (["es", "gl"], ["de", "xx-q"])
     assert card.gained_words == ["Spanish", "Galician"]
-    assert card.lost_words == ["calling tools", "understanding images", "German", "xx-q"]
+    assert card.lost_words == ["German", "xx-q"]
     with translation.override("es"):
         assert card.gained_words == ["español", "gallego"]
     assert compare.of_current(slot).speaks == ["English", "German", "xx-q"]

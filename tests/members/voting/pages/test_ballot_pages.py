@@ -34,7 +34,9 @@ def test_each_candidate_stands_beside_what_runs_now(vote: Vote, replica: Any, an
     assert said.count("Runs now") == 2
     assert said.count("Members at once, 32k tokens each") == 2
     assert "The licence is not known yet." in said
-    assert "Agents such as opencode or Claude Code need tools: they would not work." in said
+    assert "Whether it can use tools, read images or reason is not known." in said
+    assert "they would not work" not in said
+    assert "Lost not known" in said
     assert "keep the current model" in said
 
 
