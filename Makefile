@@ -3,8 +3,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && { echo $$p; break; }; done)
 VENV := .nan/venv/bin
-# Processes that share the tests, which mostly wait; two of them start a whole stack each.
-JOBS ?= 3
+# Processes that share the tests, which mostly wait; each of the first two starts a whole stack.
+JOBS ?= 2
 SHARED = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --no-loadscope-reorder)
 # Bytecode makes every start after the first one faster.
 unexport PYTHONDONTWRITEBYTECODE

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import translation
 
 from inference.fit import estimate, figures_from_config
 from inference.fit.cache import Settings, layout
@@ -133,7 +134,8 @@ def test_notes_say_where_it_goes_wrong() -> None:
     def notes(name: str, gpus: int = 1, **more: Any) -> str:
         figures = figures_from_config({**CONFIGS[name], **more})
         found = estimate(figures, gpus_mib=[RTX_PRO_6000] * gpus, context=4096)
-        return " ".join(map(str, found.notes))
+        with translation.override("en"):
+            return " ".join(map(str, found.notes))
 
     assert "estimate" in notes("Qwen/Qwen3-14B")
     assert "Hybrid" not in notes("Qwen/Qwen3-14B")
