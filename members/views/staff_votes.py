@@ -84,7 +84,7 @@ def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
         "preparing": preparing,
         "cards": compare.cards(vote),
         "candidates": vote.candidates.order_by("position"),
-        "missing": rounds.missing(vote) if preparing else [],
+        "missing": [rounds.why(vote, code) for code in rounds.missing(vote)] if preparing else [],
         "proposals": vote.slot.proposals.filter(state=Proposal.State.OPEN) if preparing else [],
         "rules_form": RulesForm(initial=set_now),
         "schedule_form": ScheduleForm(initial=dates),

@@ -33,6 +33,7 @@ WORDS: "dict[str, StrPromise]" = {
     "closes_too_late": _("A vote closes at most 60 days after it opens. Choose an earlier day."),
     "closes_too_soon": _("A vote closes at least 24 hours after it opens. Choose a later time."),
     "other_open": _("Another vote about this is open. Wait until it is over."),
+    "swap_ahead": _("A swap of this slot is not over. Wait until it is, or cancel it."),
     "nobody": _("There is no active member, so nobody could vote."),
     "fixed": _("This vote is open or over: options, rules and dates can't change any more."),
     # Extending
@@ -51,6 +52,18 @@ WORDS: "dict[str, StrPromise]" = {
     "not_on_roll": _("You became a member after this vote had opened. You can vote in the next."),
     "empty_ballot": _("Rank at least one option. Nothing was stored."),
     "bad_ballot": _("Each option can be ranked once, with a whole number. Nothing was stored."),
+    "option_unknown": _(
+        "An option that you ranked is not on this ballot. Look at the options below and cast it"
+        " again. Nothing was stored."
+    ),
+    "option_twice": _(
+        "An option has two numbers. Choose one number for each and cast it again. Nothing was"
+        " stored."
+    ),
+    "rank_too_big": _(
+        "A number is higher than there are options. Choose lower ones and cast it again. Nothing"
+        " was stored."
+    ),
     "no_ballot": _("There is no ballot of yours, so there is no receipt."),
     # After the close
     "not_closed": _("This vote is not over yet."),

@@ -10,15 +10,17 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
 
-from inference.models import CatalogModel, Slot
+from inference.models import CatalogModel, Slot, Swap
 from members import mails
 from members.models import Candidate, Extension, Membership, RollEntry, User, Vote
 from members.models.votes import KEEP
 from members.voting import compare
 from members.voting.clock import Moment, moment
 from members.voting.proposals import catalogued
-from members.voting.refusals import Refused
+from members.voting.refusals import Refused, words
 from members.voting.shortlist import preparing, take_off
 
 log = structlog.get_logger(__name__)
@@ -151,9 +153,32 @@ def missing(vote: Vote) -> list[str]:
         found.append("in_the_past")
     if Vote.objects.open().filter(slot=vote.slot_id).exists():
         found.append("other_open")
+    if Swap.objects.open().filter(slot=vote.slot_id).exists():
+        found.append("swap_ahead")
     if not Membership.objects.in_good_standing().exists():
         found.append("nobody")
     return found
+
+
+def why(vote: Vote, code: str) -> str:
+    """The sentence for one of `missing`; a swap that stands in the way is named."""
+    swap = Swap.objects.open().filter(slot=vote.slot_id).select_related("to_model").first()
+    if code != "swap_ahead" or swap is None:
+        return words(code)
+    day = swap.started_at or swap.start_at
+    said = {
+        "model": swap.to_model,
+        "number": swap.pk,
+        "state": swap.get_state_display(),
+        "day": date_format(timezone.localtime(day), "DATETIME_FORMAT") if day else _("no date"),
+    }
+    return (
+        _(
+            "Swap %(number)s to %(model)s (%(state)s, %(day)s) is not over. Wait until it is done,"
+            " or cancel it; then open the vote."
+        )
+        % said
+    )
 
 
 def _is(candidate: Candidate, model: CatalogModel) -> bool:
@@ -169,7 +194,7 @@ def open_vote(*, vote: Vote, actor: User | None, closes_at: datetime | None = No
     if closes_at:
         row.closes_at = closes_at
     if problems := missing(row):
-        raise Refused(problems[0])
+        raise Refused(problems[0], why(row, problems[0]))
     if closes_at:
         _bound(moment(), closes_at)
     _freeze_options(row)

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 from django.utils.timezone import localtime
 
-from inference.models import Replica, Slot
+from inference.models import Replica, Slot, Swap
 from members import letters, membership, urls
 from members.management.commands.votes import _moment
 from members.models import (
@@ -98,6 +98,23 @@ def test_one_open_round_for_a_slot(vote: Vote, voters: list[User], admin: User) 
     third = proposals.propose(user=voters[1], slot=vote.slot, repo="acme/gamma", reason="x")
     shortlist.accept(proposal=third, vote=other, actor=admin)
     assert code(rounds.open_vote, vote=other, actor=admin, closes_at=in_days(1)) == "other_open"
+
+
+@pytest.mark.parametrize("state", ["planned", "approved", "running", "returning"])
+def test_a_swap_that_is_not_over_stands_in_the_way(prepared: Vote, admin: User, state: str) -> None:
+    """Who votes now would not know which model is kept."""
+    new = model("new-one")
+    swap = Swap.objects.create(
+        slot=prepared.slot, from_model=prepared.slot.model, to_model=new, state=state,
+        start_at=datetime(2027, 1, 10, 5, tzinfo=UTC),
+    )  # fmt: skip
+    with pytest.raises(Refused) as caught:
+        rounds.open_vote(vote=prepared, actor=admin, closes_at=in_days(2))
+    assert caught.value.code == "swap_ahead"
+    assert f"Swap {swap.pk} to New-One (" in str(caught.value)
+    assert "10 January 2027, 06:00" in str(caught.value)
+    Swap.objects.update(state="cancelled", finished_at=in_days(0))
+    assert rounds.open_vote(vote=prepared, actor=admin, closes_at=in_days(2)).is_open
 
 
 @pytest.mark.django_db(transaction=True)
