@@ -22,6 +22,7 @@ from members.voting import ballots, compare, receipts, rounds
 from members.voting.refusals import Refused
 
 LONGEST_RANK = 9
+RANK = "rank:"
 NOT_NOW = ("over", "not_open")
 
 
@@ -50,10 +51,12 @@ def _refused(request: HttpRequest, vote: Vote, user: User) -> HttpResponse:
 
 def _cast(request: HttpRequest, vote: Vote, user: User) -> HttpResponse:
     typed = {
-        code: request.POST.get(f"rank:{code}", "").strip()[:LONGEST_RANK] for code in vote.codes
+        code: request.POST.get(f"{RANK}{code}", "").strip()[:LONGEST_RANK] for code in vote.codes
     }
     try:
-        ballots.cast(vote=vote, user=user, ranking=ballots.from_ranks(typed))
+        ranking = ballots.from_ranks(typed)
+        _only_what_the_page_offers(request, typed)
+        ballots.cast(vote=vote, user=user, ranking=ranking)
     except Refused as refusal:
         if not in_community(user):
             return _refused(request, vote, user)
@@ -61,6 +64,17 @@ def _cast(request: HttpRequest, vote: Vote, user: User) -> HttpResponse:
         status = 409 if refusal.code in NOT_NOW else 403 if who == refusal.code else 422
         return _page(request, vote, user, typed=typed, refusal=refusal, status=status)
     return redirect("vote_receipt", vote.slug)
+
+
+def _only_what_the_page_offers(request: HttpRequest, typed: dict[str, str]) -> None:
+    """A page of another day, or of another round, must not lose what she chose."""
+    for name in request.POST:
+        if name.startswith(RANK) and name.removeprefix(RANK) not in typed:
+            raise Refused("option_unknown")
+        if name.startswith(RANK) and len(request.POST.getlist(name)) > 1:
+            raise Refused("option_twice")
+    if any(rank and int(rank) > len(typed) for rank in typed.values()):
+        raise Refused("rank_too_big")
 
 
 def _page(

@@ -66,13 +66,30 @@ def test_the_deadline_in_madrid_with_its_distance_from_utc(prepared: Vote, admin
 
 
 # -- Casting ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        ({"rank:acme/gamma": "2"}, "is not on this ballot"),
+        ({f"rank:{B}": "4"}, "higher than there are options"),
+        ({f"rank:{B}": ["2", "3"]}, "has two numbers"),
+    ],
+)
+def test_what_the_page_does_not_offer_is_refused_and_the_rest_kept(
+    vote: Vote, ana: Client, sent: Any, says: str
+) -> None:
+    answer = ana.post(PAGE, {f"rank:{A}": "1", **sent})
+    assert (answer.status_code, Ballot.objects.exists()) == (422, False)
+    assert says in text(answer)
+    assert '<option value="1" selected>' in answer.content.decode()
+
+
 def test_cast_look_and_change(vote: Vote, ana: Client, voters: list[User]) -> None:
     answer = ana.post(PAGE, RANKS)
     assert (answer.status_code, answer.url) == (302, f"{PAGE}receipt/")
     assert ballots.mine(vote=vote, user=voters[0]) == [[A], ["keep"]]
     said = text(ana.get(answer.url))
     assert "alpha-7B Now-One Not ranked: beta-32B" in said
-    ana.post(PAGE, {f"rank:{B}": "7", "rank:keep": "7"})
+    ana.post(PAGE, {f"rank:{B}": "3", "rank:keep": "3"})
     assert "Now-One = beta-32B" in text(ana.get(f"{PAGE}receipt/"))
     assert Ballot.objects.count() == 1
 
