@@ -22,6 +22,7 @@ from members.voting.refusals import Refused
 
 PAST = 40
 DECIDED_DAYS = 90
+OF_REPO = ("bad_repo", "not_a_model", "runs_now")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,7 @@ def propose(request: HttpRequest) -> HttpResponse:
             return _to(duplicate.proposal)  # her own second click
         return _propose_page(request, form, same=duplicate.proposal, status=409)
     except Refused as refusal:
-        form.add_error("repo" if refusal.code in ("bad_repo", "runs_now") else None, str(refusal))
+        form.add_error("repo" if refusal.code in OF_REPO else None, str(refusal))
         return _propose_page(request, form)
     messages.success(request, _("Proposed. Its facts are being looked up; others can second it."))
     return _to(proposal)

@@ -14,6 +14,10 @@ from nan.celery import enqueue
 
 AT_MOST = 3
 ADDRESS = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/", re.I)
+TABS = ("tree", "blob", "resolve", "raw", "blame", "commit", "commits", "discussions")
+"""What follows a repository in addresses of its own pages."""
+OTHERS = ("datasets", "spaces", "collections", "papers", "docs", "blog", "organizations")
+"""No owners: what the hub has besides models."""
 VARIANT = re.compile(
     r"[-_.](fp8|fp4|nvfp4|mxfp4|awq|gptq|gguf|int4|int8|w4a16|w8a8|bf16|4bit|8bit|mlx|unsloth"
     r"|dynamic|instruct|chat|it|base|hf|bnb|quantized|\d{4})(?=[-_.]|$)",
@@ -32,8 +36,11 @@ class Duplicate(Refused):
 def parse_repo(text: str) -> str:
     """`owner/name` from that or from an address on the hub."""
     path = ADDRESS.sub("", text.strip()).split("?")[0].split("#")[0].strip("/")
-    repo = "/".join(path.split("/")[:2])
-    if not re.match(REPOSITORY.regex, repo):
+    owner, *rest = path.split("/")
+    if owner.lower() in OTHERS:
+        raise Refused("not_a_model")
+    repo = "/".join([owner, *rest[:1]])
+    if not re.match(REPOSITORY.regex, repo) or (rest[1:] and rest[1] not in TABS):
         raise Refused("bad_repo")
     return repo
 

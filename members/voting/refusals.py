@@ -11,6 +11,10 @@ WORDS: "dict[str, StrPromise]" = {
     # Proposals
     "not_member": _("Only members can do this."),
     "bad_repo": _("This is not a Hugging Face repository. Paste its address or owner/name."),
+    "not_a_model": _(
+        "This is the address of something else at the hub, such as a data set. Paste the one of a"
+        " model, or owner/name."
+    ),
     "no_reason": _("Write a reason: it will be read."),
     "too_many": _("You have three open proposals. Withdraw one, or wait until it is decided."),
     "runs_now": _("This model runs now; keeping it is on every ballot."),

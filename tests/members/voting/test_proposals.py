@@ -38,10 +38,19 @@ def test_an_address_is_as_good_as_a_name(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["", "alpha", "../etc/passwd", "a/..", "https://example.org/a/b", "a b/c", "a/b>c"]
-)
+    "typed",
+    ["", "alpha", "../etc/passwd", "a/..", "https://example.org/a/b", "a b/c", "a/b>c", "a/b/c",
+     "https://huggingface.co/a/b/c"],
+)  # fmt: skip
 def test_what_is_no_repository(typed: str) -> None:
     assert code(proposals.parse_repo, text=typed) == "bad_repo"
+
+
+@pytest.mark.parametrize(
+    "typed", ["huggingface.co/datasets/foo/bar", "https://hf.co/spaces/a/b", "datasets/foo"]
+)
+def test_what_is_no_model_at_the_hub(typed: str) -> None:
+    assert code(proposals.parse_repo, text=typed) == "not_a_model"
 
 
 def test_who_may_propose_what(slot: Slot, voters: list[User], waiting: Any) -> None:
