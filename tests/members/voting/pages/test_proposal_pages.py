@@ -37,6 +37,29 @@ def test_propose_by_pasting_an_address(slot: Slot, ana: Client, bea: Client) -> 
 
 
 @pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({}, "Its facts are being looked up; load the page again in a minute."),
+        ({"typed": {"licence": "mit"}}, "An admin has typed facts."),
+        ({"facts_attempts": 2, "facts_error": "hub_unreachable"}, "could not be looked up yet."),
+        ({"facts_state": "failed", "facts_error": "repo_missing"}, "could not be looked up. An"),
+        ({"state": "voted"}, ""),
+    ],
+)
+def test_what_is_said_of_the_look_up_is_true(
+    slot: Slot, ana: Client, state: dict[str, Any], says: str
+) -> None:
+    path = propose(ana).url
+    ana.get(path)  # takes the message away that the proposal itself leaves
+    Proposal.objects.update(**{"facts_due_at": None, **state})
+    said = text(ana.get(path))
+    assert says in said
+    assert ("being looked up" in said) == (not state)
+    if state.get("facts_attempts"):
+        assert "could not be looked up yet." in text(ana.get("/vote/"))
+
+
+@pytest.mark.parametrize(
     ("more", "words"),
     [
         ({"repo": "not a repository"}, "This is not a Hugging Face repository."),
