@@ -8,9 +8,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from inference.models import CatalogModel, Slot, Swap
-from members.models import Proposal, RecallSignature, Second, User, Vote
+from members import letters
+from members.models import Mail, Proposal, RecallSignature, Second, User, Vote
+from members.tasks import advance_votes
 from members.voting import proposals, rounds, shortlist
 from tests.inference.names.conftest import model
 from tests.members.voting.conftest import A, in_days
@@ -211,7 +214,28 @@ def test_a_fifth_of_the_members_call_for_another_vote(
         ana.post(path, {"want": "yes"})
     assert RecallSignature.objects.count() == 1
     assert Vote.objects.get().slug == f"recall-{swap.pk}"
-    assert "There are enough: the vote" in text(ana.get("/vote/"))
+    said = text(ana.get("/vote/"))
+    assert "There are enough: the vote" in said
+    assert "Signatures: 1; a fifth of the members is 1." in said
+
+
+def test_a_recall_says_on_its_ballot_and_in_its_mail_what_it_is_about(
+    slot: Slot, voters: list[User], ana: Client
+) -> None:
+    swap = rotated(slot)
+    ana.post(f"/vote/recall/{swap.pk}/", {"want": "yes"})
+    advance_votes()
+    day = date_format(timezone.localtime(swap.finished_at), "DATE_FORMAT")
+    about = (
+        f"This is a recall: members asked to vote again about the rotation of {day},"
+        f" in which {swap.to_model} took the place of {swap.from_model}."
+    )
+    assert about in text(ana.get(f"/vote/recall-{swap.pk}/"))
+    Mail.objects.update(language="en")
+    mail = letters.compose(Mail.objects.filter(kind="vote_opened")[0])
+    assert about in " ".join(mail.body.split())
+    assert about in " ".join(str(mail.alternatives[0][0]).split())
+    assert f"keep {swap.to_model}, or back to {swap.from_model}?" in mail.subject
 
 
 def test_a_rotation_of_long_ago_is_not_recalled(slot: Slot, ana: Client) -> None:
