@@ -5,7 +5,7 @@ file: `python -m members.tally ballots.csv`.
 """
 
 from members.tally.draw import digest, drawn
-from members.tally.files import BadFile, Published, read, spell, unspell
+from members.tally.files import BadFile, Published, doubts, read, spell, unspell
 from members.tally.rules import KEEP, Outcome, decide, quorum_of
 from members.tally.schulze import Count, Ranking, count
 
@@ -19,6 +19,7 @@ __all__ = [
     "count",
     "decide",
     "digest",
+    "doubts",
     "drawn",
     "quorum_of",
     "read",

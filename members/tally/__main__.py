@@ -1,10 +1,13 @@
-"""python -m members.tally FILE: counts a downloaded file of ballots again."""
+"""python -m members.tally FILE: counts a downloaded file of ballots again.
+
+Status 1: no file of ballots; 2: a receipt is in it twice, or more ballots than people could vote.
+"""
 
 import argparse
 import sys
 from pathlib import Path
 
-from members.tally import BadFile, count, decide, digest, read
+from members.tally import BadFile, count, decide, digest, doubts, read
 from members.tally.table import SENTENCES, lines
 
 
@@ -21,7 +24,10 @@ def main() -> int:
     percent = found.percent if options.quorum is None else options.quorum
     outcome = decide(counted, seed=seed, roll=roll, percent=percent)
     sys.stdout.writelines(f"{line}\n" for line in lines(counted, outcome, seed, options.language))
-    return 0
+    wrong = doubts(found, roll)
+    say = SENTENCES[options.language]
+    sys.stderr.writelines(f"{say[code].format(**named)}\n" for code, named in wrong)
+    return 2 if wrong else 0
 
 
 def _arguments() -> argparse.Namespace:

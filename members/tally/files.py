@@ -8,6 +8,7 @@ and `ballots`, each with `receipt` and `ranking` (groups, best first).
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,17 @@ def read(text: str) -> Published:
     """Raises BadFile."""
     text = text.removeprefix("\ufeff")
     return _from_json(text) if text.lstrip().startswith("{") else _from_csv(text)
+
+
+def doubts(found: Published, roll: int | None) -> list[tuple[str, dict[str, int | str]]]:
+    """What a count of this file does not settle: sentences of `table` with what they name."""
+    said: list[tuple[str, dict[str, int | str]]] = []
+    times = Counter(receipt for receipt, _ in found.ballots)
+    if twice := sorted(receipt for receipt, number in times.items() if number > 1):
+        said.append(("twice", {"number": len(twice), "receipt": twice[0]}))
+    if roll is not None and len(found.ballots) > roll:
+        said.append(("too_many", {"ballots": len(found.ballots), "roll": roll}))
+    return said
 
 
 def _from_csv(text: str) -> Published:

@@ -22,6 +22,8 @@ SENTENCES = {
         "draw": "parted by the draw",
         "seed": "SHA-256 of the ballots: {seed}",
         "result": "Result: {winner}",
+        "twice": "Careful: {number} receipts stand on more than one ballot, the first {receipt}.",
+        "too_many": "Careful: {ballots} ballots, but only {roll} could vote.",
     },
     "es": {
         "ballots": "Papeletas: {ballots}",
@@ -40,6 +42,8 @@ SENTENCES = {
         "draw": "decidido por el sorteo",
         "seed": "SHA-256 de las papeletas: {seed}",
         "result": "Resultado: {winner}",
+        "twice": "Cuidado: {number} resguardos están en más de una papeleta, el primero {receipt}.",
+        "too_many": "Cuidado: {ballots} papeletas, pero solo podían votar {roll} personas.",
     },
 }
 

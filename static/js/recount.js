@@ -1,6 +1,6 @@
 // The page "count again": fetches all ballots or takes a file, counts them here, shows the table,
 // and compares with what the file says came out. The words of a receipt stay in this browser.
-import { read, tally } from './tally.js'
+import { doubts, read, tally } from './tally.js'
 
 const page = document.getElementById('recount')
 const words = page.dataset
@@ -57,6 +57,14 @@ function differing (ours, theirs) {
   return COMPARED.filter(part => part in theirs && JSON.stringify(ours[part]) !== JSON.stringify(theirs[part]))
 }
 
+function doubted (found) {
+  const { twice, roll, ballots } = doubts(found) ?? { twice: [], roll: null, ballots: 0 }
+  const lines = []
+  if (twice.length) lines.push(['bad', words.twice.replace('{number}', twice.length).replace('{receipt}', twice[0])])
+  if (roll !== null && ballots > roll) lines.push(['bad', words.many.replace('{ballots}', ballots).replace('{roll}', roll)])
+  return lines
+}
+
 // What the server says came out; of a CSV file, until "count now", only this page's own words of it.
 let published = { digest: words.digest, winner: words.winner }
 
@@ -77,6 +85,7 @@ async function show (text) {
   const { ballots, winner } = counted.result
   say(
     ['', words.counted.replace('{ballots}', ballots).replace('{winner}', found.titles[winner] ?? winner)],
+    ...doubted(found),
     other.length ? ['bad', words.other.replace('{parts}', other.join(', '))] : ['good', words.same]
   )
   document.getElementById('table').replaceChildren(table(counted.result, found.titles))

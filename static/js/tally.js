@@ -59,6 +59,15 @@ function fromRanks (options, ranks) {
   return [...groups.keys()].sort((a, b) => a - b).map(rank => groups.get(rank))
 }
 
+// What a count does not settle: receipts on more than one ballot, more ballots than could vote.
+export function doubts ({ ballots, roll }) {
+  const seen = new Set()
+  const twice = new Set()
+  for (const { receipt } of ballots) (seen.has(receipt) ? twice : seen).add(receipt)
+  const many = roll !== null && ballots.length > roll
+  return twice.size || many ? { twice: [...twice].sort(), roll, ballots: ballots.length } : null
+}
+
 // -- Schulze's method ----------------------------------------------------------------------------
 export function compare (options, rankings) {
   const size = options.length

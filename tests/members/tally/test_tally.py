@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -320,6 +321,49 @@ except SystemExit as end:
     print("django" in sys.modules, {m for m in ours if not m.startswith("members.tally")})
     sys.exit(end.code)
 """
+
+
+@pytest.mark.parametrize(
+    ("lines", "more", "status", "says"),
+    [
+        ("q,w,1,2\nq,v,1,2\n", ["--roll", "2"], 0, ""),
+        ("q,w,1,2\nq,w,1,2\n", [], 2, "1 receipts stand on more than one ballot, the first w."),
+        ("q,w,1,2\nq,v,1,2\n", ["--roll", "1"], 2, "2 ballots, but only 1 could vote."),
+        ("q,w,1,2\nq,w,1,2\n", ["--language", "es"], 2, "en más de una papeleta"),
+    ],
+)
+def test_a_receipt_twice_and_too_many_ballots_are_said(
+    tmp_path: Path, lines: str, more: list[str], status: int, says: str
+) -> None:
+    file = tmp_path / "ballots.csv"
+    file.write_text(f"receipt_es,receipt_en,keep,a\n{lines}")
+    run = subprocess.run(
+        [sys.executable, "-m", "members.tally", str(file), *more],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == status
+    assert says in run.stderr
+    assert bool(run.stderr) == bool(says)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_the_browser_has_the_same_doubts() -> None:
+    script = (
+        "const {doubts} = await import(process.argv[1]);"
+        "const ballots = [{receipt: 'w'}, {receipt: 'v'}, {receipt: 'w'}];"
+        "console.log(JSON.stringify([doubts({ballots, roll: 2}), doubts({ballots, roll: null}),"
+        " doubts({ballots: ballots.slice(1), roll: 2})]))"
+    )
+    path = (ROOT / "static/js/tally.js").as_uri()
+    run = subprocess.run(
+        ["node", "--input-type=module", "-e", script, path],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(run.stdout) == [
+        {"twice": ["w"], "roll": 2, "ballots": 3},
+        {"twice": ["w"], "roll": None, "ballots": 3},
+        None,
+    ]
 
 
 def test_it_counts_a_downloaded_file_with_no_django(tmp_path: Path) -> None:
