@@ -25,8 +25,9 @@ class Line:
 
     @property
     def ratio(self) -> float | None:
-        """Measured to bound: above 1 is over it (where the bound is a least: below 1)."""
-        if self.value is None or self.bound is None:
+        """Measured to bound: above 1 is over it (where the bound is a least: below 1). None where
+        nothing can be a ratio: without a bound, and where it is 0."""
+        if self.value is None or not self.bound:
             return None
         return self.value / self.bound
 
@@ -37,11 +38,12 @@ class Line:
         return self.value >= self.bound if self.at_least else self.value <= self.bound
 
     def cells(self) -> tuple[str, str, str, str, str]:
-        if self.ratio is None:
+        if self.bound is None or self.ok is None:
             return (f"  {self.what}", self.measured, "", "", "")
         sign = "≥" if self.at_least else "≤"
         bound = f"{sign} {self.bound:g} {self.unit}".strip()
-        return (self.what, self.measured, bound, f"{self.ratio:.2f}", "ok" if self.ok else "OVER")
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        return (self.what, self.measured, bound, ratio, "ok" if self.ok else "OVER")
 
 
 @dataclass
