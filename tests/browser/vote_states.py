@@ -7,7 +7,7 @@ from typing import Any
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from inference.models import Slot, Swap
+from inference.models import Slot, Swap, SwapState
 from inference.swaps import plan
 from members.models import Proposal, User, Vote
 from members.voting import ballots, closing, proposals, ratify, rounds, shortlist
@@ -127,7 +127,9 @@ def open_views(slot: Slot, voters: list[User], admin: User, other: User) -> Iter
     plan.cancel(swap=ratified(vain, admin), actor=admin)
     yield View("result, plan cancelled", f"/vote/{vain.slug}/result/", bea)
     yield View("staff, vote, plan cancelled", f"/staff/votes/{vain.slug}/", admin)
-    ratified(won, admin)
+    planned = ratified(won, admin)
+    waiting = Swap.objects.filter(pk=planned.pk)
+    waiting.update(state=SwapState.CANCELLED)  # for now: no round opens while a swap waits
     yield View("staff, vote, planned", f"/staff/votes/{won.slug}/", admin)
     new = over(round_of(slot, "2026-Q3b", admin, eva), [(v, [[REPOS[1]]]) for v in voters[:3]])
     yield View("staff, vote, model missing", f"/staff/votes/{new.slug}/model/", admin)
@@ -135,6 +137,7 @@ def open_views(slot: Slot, voters: list[User], admin: User, other: User) -> Iter
     yield View("result, tie", f"/vote/{tie.slug}/result/", bea)
     yield View("staff, ratify", f"/staff/votes/{tie.slug}/ratify/", admin)
     vote = round_of(slot, "2026-Q4", admin, eva)
+    waiting.update(state=planned.state)
     later = vote.closes_at + timedelta(days=2)
     asked = rounds.ask_extension(vote=vote, actor=admin, closes_at=later, reason="A holiday.")
     rounds.confirm_extension(extension=asked, actor=other)
