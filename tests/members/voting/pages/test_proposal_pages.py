@@ -191,6 +191,17 @@ def test_the_calendar_says_what_changes_when_and_what_to_do(slot: Slot, ana: Cli
         assert words in said
 
 
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [("planned", "waits for a second admin"), ("approved", "confirmed"), ("running", "under way")],
+)
+def test_the_calendar_says_how_far_a_rotation_is(
+    slot: Slot, ana: Client, state: str, said: str
+) -> None:
+    planned(slot, state=state, start_at=timezone.now(), started_at=timezone.now())
+    assert f"Now-One → Next-One {said}" in text(ana.get("/vote/"))
+
+
 def test_history_tells_each_round_in_a_line(vote: Vote, over: Any, ana: Client) -> None:
     over(vote)
     assert "0 voted and 2 were needed: the current model stays. 0 / 4" in text(ana.get("/vote/"))
