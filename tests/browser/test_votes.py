@@ -279,6 +279,23 @@ def test_a_file_that_was_changed_is_seen(ana: Open, vote: Vote) -> None:
         expect(page.locator("#said")).to_contain_text(words)
 
 
+DOUBTS = """async () => {
+    const {doubts} = await import('/static/js/tally.js')
+    const ballots = [{receipt: 'w'}, {receipt: 'v'}, {receipt: 'w'}]
+    return [doubts({ballots, roll: 2}), doubts({ballots, roll: null}),
+        doubts({ballots: ballots.slice(1), roll: 2})]
+}"""
+
+
+def test_the_browser_has_the_doubts_of_the_program(ana: Open, vote: Vote) -> None:
+    page = ana("")
+    assert page.evaluate(DOUBTS) == [
+        {"twice": ["w"], "roll": 2, "ballots": 3},
+        {"twice": ["w"], "roll": None, "ballots": 3},
+        None,
+    ]
+
+
 MANY = """async ([options, elections]) => {
     const {tally} = await import('/static/js/tally.js')
     return elections.map(([ballots, roll]) => tally({options, ballots, roll, percent: 30}))

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -344,26 +343,6 @@ def test_a_receipt_twice_and_too_many_ballots_are_said(
     assert run.returncode == status
     assert says in run.stderr
     assert bool(run.stderr) == bool(says)
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
-def test_the_browser_has_the_same_doubts() -> None:
-    script = (
-        "const {doubts} = await import(process.argv[1]);"
-        "const ballots = [{receipt: 'w'}, {receipt: 'v'}, {receipt: 'w'}];"
-        "console.log(JSON.stringify([doubts({ballots, roll: 2}), doubts({ballots, roll: null}),"
-        " doubts({ballots: ballots.slice(1), roll: 2})]))"
-    )
-    path = (ROOT / "static/js/tally.js").as_uri()
-    run = subprocess.run(
-        ["node", "--input-type=module", "-e", script, path],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(run.stdout) == [
-        {"twice": ["w"], "roll": 2, "ballots": 3},
-        {"twice": ["w"], "roll": None, "ballots": 3},
-        None,
-    ]
 
 
 def test_it_counts_a_downloaded_file_with_no_django(tmp_path: Path) -> None:
