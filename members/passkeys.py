@@ -17,13 +17,16 @@ log = structlog.get_logger(__name__)
 class _Guarded(Form):
     """fido2 reads what it is given without looking."""
 
+    # The two steps of Django's `full_clean` at which it reads: only here is known whether the field
+    # or the whole form is at fault. Django's class has them, its stubs leave them out.
+
     def _clean_form(self) -> None:
         with self._read(None):
-            super()._clean_form()  # type: ignore[misc]  # left out of django-stubs
+            super()._clean_form()  # type: ignore[misc]
 
     def _clean_fields(self) -> None:
         with self._read("credential"):
-            super()._clean_fields()  # type: ignore[misc]  # left out of django-stubs
+            super()._clean_fields()  # type: ignore[misc]
 
     @contextmanager
     def _read(self, field: str | None) -> Iterator[None]:
