@@ -75,7 +75,14 @@ class Fleet:
         assert pipes.stdout is not None
         pipes.stdin.write(json.dumps(f"{LOOK}\n{code}") + "\n")
         pipes.stdin.flush()
-        answer = json.loads(pipes.stdout.readline())
+        line = ""
+        try:
+            line = pipes.stdout.readline()
+        finally:
+            if not line:  # a test's time is up: this answer must not be taken for the next one's
+                pipes.kill()
+                pipes.wait()
+        answer = json.loads(line)
         assert "error" not in answer, answer["error"]
         return answer["result"]
 

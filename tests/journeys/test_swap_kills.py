@@ -15,6 +15,9 @@ from tests.stack import Stack
 from tests.waiting import at_once, wait_until
 
 STEPS = ("draining", "stopping", "starting", "checking", "joining")
+SAID_AGAIN = """
+from inference.tasks import *
+[task.apply_async() for task in [fleet_pass, fleet_ask_servers] * 3]"""
 BACK = 90  # seconds after a worker is back: the swap moves again
 
 
@@ -109,12 +112,7 @@ except plan.SwapRefused as refused:
     said = at_once([lambda c=click: c.do(approve) for click in clicks])
     assert sorted(said) == ["approved", "not_now", "not_now", "not_now"]
     with Load(fleet.stack.api, load_key) as load:
-        while fleet.swap(swap)["state"] in ("approved", "running"):
-            fleet.do(
-                "from inference.tasks import *\n"
-                "[task.apply_async() for task in [fleet_pass, fleet_ask_servers] * 3]\n"
-                "result = None"
-            )
+        fleet.until(swap, "done", "failed", seconds=150, look=lambda _: fleet.do(SAID_AGAIN))
     found = fleet.swap(swap)
     happened = [(what, replica) for what, replica, _, _ in found["events"] if replica]
     assert found["state"] == "done"
