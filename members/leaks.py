@@ -1,7 +1,8 @@
 """Keys and tokens in what members write: found before anybody else reads them.
 
 Refusing too much costs a member a moment; letting one through costs her key. What looks like a
-place for a key (`YOUR_KEY`, `sk-...`, `$NAN_API_KEY`) is none.
+place for a key (`YOUR_KEY`, `sk-...`, `$NAN_API_KEY`) is none, nor is a digest or a commit that
+nobody calls a key: recipes name revisions and checksums.
 """
 
 import math
@@ -29,17 +30,34 @@ _PATTERNS: tuple[tuple[Promise, re.Pattern[str]], ...] = (
     (_("a private key"), re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
     (
         _("a token after “Bearer”"),
-        re.compile(r"\bbearer[ \t:=\"']+[A-Za-z0-9._~+/-]{12,}=*", re.IGNORECASE),
+        re.compile(r"\b(?:bearer|basic)[ \t:=\"']+[A-Za-z0-9._~+/-]{12,}=*", re.IGNORECASE),
     ),
     (_("a password in an address"), re.compile(r"://[^\s/:@\"'<>]+:[^\s/@\"'<>]{3,}@")),
 )
 _PLACE = re.compile(r"\.\.\.|…|x{6,}|your|example|tu[-_]?clave|\*{3,}|<|\$", re.IGNORECASE)
-_LONG = re.compile(r"[A-Za-z0-9_+/-]{28,}")
-_COMMIT = re.compile(r"[0-9a-f]{40}\Z")
+_WORD = re.compile(r"[A-Za-z0-9_+/-]{16,}")
+LONG = 28
+"""Characters from which on a word is looked at even if nothing calls it a key."""
+_DIGESTS = {32, 40, 56, 64, 96, 128}
+"""Hexadecimal digits of MD5, SHA-1 (commits), SHA-2 and SHA-3. A key may look so: see `_NAMED`."""
+_INTEGRITY = re.compile(
+    r"sha(?:256-[A-Za-z0-9+/]{43}|384-[A-Za-z0-9+/]{64}|512-[A-Za-z0-9+/]{86})\Z"
+)
+"""As in lock files of npm and in web pages, in base 64."""
+_NAMED = re.compile(
+    r"""(?:key|token|secret|passw\w*|bearer|auth\w*|credential\w*|clave|contraseña)
+        [\w-]*["'`\]]*[ \t]*(?P<given>[:=]|is\b|es\b)?[ \t]*["'`]*\Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What stands before a value that is a key by its name: `api_key=`, `"token": "`, `--key `."""
 BITS = 3.9
 """Entropy of a character from which on a long word is no word: English has about 3, random
 base 64 of 28 characters 4.3 and more, random hex of 32 about 3.7 (which the next line is for)."""
-_HEX = re.compile(r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{32,}\Z", re.IGNORECASE)
+_HEX = re.compile(r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{28,}\Z", re.IGNORECASE)
+RANDOM_HEX = 32
+"""Digits from which on hexadecimal is refused, whatever it is called, if it is no digest."""
+BEFORE = 40
+"""Characters of the same line that are looked at for the name of a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +74,8 @@ def find(text: str) -> Leak | None:
         for found in pattern.finditer(plain):
             if not _PLACE.search(found[0]):
                 return Leak(what=what, hint=f"{found[0][:SHOWN]}…")
-    for found in _LONG.finditer(plain):
-        if _is_random(found[0]):
+    for found in _WORD.finditer(plain):
+        if _is_key(found[0], before=_line_before(plain, found.start())):
             return Leak(what=_("a long random word"), hint=f"{found[0][:SHOWN]}…")
     return None
 
@@ -67,16 +85,31 @@ def _visible(text: str) -> str:
     return "".join(char for char in normal if unicodedata.category(char) != "Cf")
 
 
-def _is_random(word: str) -> bool:
-    """Not: a path, a name in kebab or snake case, a commit of a repository, one letter again and
-    again."""
-    if _COMMIT.fullmatch(word) or _PLACE.search(word):
+def _line_before(text: str, start: int) -> str:
+    return text[max(0, start - BEFORE) : start].rpartition("\n")[2]
+
+
+def _is_key(word: str, *, before: str) -> bool:
+    """Not: a path, a name in kebab or snake case, a digest or a commit (unless it is called a key),
+    one letter again and again."""
+    if _PLACE.search(word) or _INTEGRITY.match(word):
         return False
+    named = _NAMED.search(before)
     if _HEX.fullmatch(word):
-        return True
+        return bool(named) or (len(word) >= RANDOM_HEX and not _is_digest(word))
     longest = max(re.split(r"[-_/+]", word), key=len)
-    mixed = re.search(r"\d", word) and re.search(r"[A-Z]", word) and re.search(r"[a-z]", word)
-    return bool(mixed) and len(longest) >= 16 and _entropy(word) >= BITS
+    if named and named["given"] and _has(longest, r"\d", "[A-Za-z]") and len(longest) >= 12:
+        return True
+    mixed = len(word) >= LONG and _has(word, r"\d", "[A-Z]", "[a-z]")
+    return mixed and len(longest) >= 16 and _entropy(word) >= BITS
+
+
+def _is_digest(word: str) -> bool:
+    return len(word) in _DIGESTS and word in (word.lower(), word.upper())
+
+
+def _has(word: str, *kinds: str) -> bool:
+    return all(re.search(kind, word) for kind in kinds)
 
 
 def _entropy(word: str) -> float:

@@ -34,6 +34,8 @@ ATTRIBUTES = {
     "ol": {"start"},
 }
 OUR_SCHEMES = {"https", "http"}
+_ELSEWHERE = re.compile(r"https?://[^/?#\\]+(?:[/?#]|\Z)", re.IGNORECASE)
+_HERE = re.compile(r"/docs/[\w/-]*(?:#[\w-]*)?\Z")
 CALM = 3
 """Headings of members begin at this level, below the page's own."""
 
@@ -109,7 +111,30 @@ def text(source: str) -> SafeString:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, CALM + int(token.tag[1]) - 1)}"
+        token.children = _honest_links(token.children or [])
     return _clean_html(tokens, ours=False)
+
+
+def _honest_links(tokens: Sequence[Token]) -> list[Token]:
+    """Of links that don't say plainly where they lead, the words alone are left.
+
+    They may lead to another site by its whole address, or to our docs; not to `//host` (whose
+    scheme is the reader's page's), not to pages of hers such as `/key/revoke/`, not to `mailto:`.
+    """
+    left: list[Token] = []
+    dropped = False
+    for token in tokens:
+        if token.type == "link_open":
+            dropped = not _is_honest(str(token.attrGet("href") or ""))
+        if not (dropped and token.type in ("link_open", "link_close")):
+            left.append(token)
+    return left
+
+
+def _is_honest(address: str) -> bool:
+    """Not with a name before the host either: `https://us.example@them.example/`."""
+    host = _ELSEWHERE.match(address)
+    return "@" not in host[0] if host else bool(_HERE.match(address))
 
 
 def _clean_html(tokens: Sequence[Token], *, ours: bool) -> SafeString:

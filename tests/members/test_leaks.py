@@ -14,6 +14,7 @@ def random_word(length: int, letters: str = string.ascii_letters + string.digits
     return "".join(R.choice(letters) for _ in range(length))
 
 
+HEX = "0123456789abcdef"
 KEYS = [
     "sk-" + random_word(22),
     "sk-ant-api03-" + random_word(40),
@@ -32,9 +33,13 @@ KEYS = [
     "postgres://nan:hunter2hunter@db.example/x",
     random_word(40),
     random_word(44, string.ascii_letters + string.digits + "+/"),
-    random_word(32, "0123456789abcdef"),
-    random_word(64, "0123456789abcdef"),
+    "Authorization: Basic " + random_word(24) + "==",
+    "sk-" + random_word(11) + "_" + random_word(10),  # as our gateway makes them
+    "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ." + random_word(120) + "." + random_word(86),
+    random_word(34, HEX),  # no digest has this length
+    random_word(48, HEX),
 ]
+NAMED = ["api_key={}", '"apiKey": "{}"', "X-API-Key: {}", "--token {}", "my key is {}", "clave: {}"]
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -44,6 +49,43 @@ def test_keys_are_found_wherever_they_stand(key: str) -> None:
         assert found is not None, text
         assert key not in found.hint
         assert len(found.hint) <= 5
+
+
+@pytest.mark.parametrize("called", NAMED)
+@pytest.mark.parametrize("length", [28, 32, 40, 64])
+def test_what_is_called_a_key_is_one_though_it_looks_like_a_digest(
+    called: str, length: int
+) -> None:
+    assert leaks.find(called.format(random_word(length, HEX))) is not None
+
+
+@pytest.mark.parametrize("called", NAMED[:3])
+def test_a_short_value_that_is_called_a_key_is_one(called: str) -> None:
+    assert leaks.find(called.format("k2n8v5q1x7w3t9z4")) is not None
+
+
+@pytest.mark.parametrize("length", [32, 40, 56, 64, 96, 128])
+def test_digests_and_commits_pass(length: int) -> None:
+    digest = random_word(length, HEX)
+    for text in (
+        digest,
+        digest.upper(),
+        f"sha256:{digest}",
+        f"`ghcr.io/some/image@sha256:{digest}`",
+        f"--hash=sha256:{digest}",
+        f"commit {digest} fixes it",
+        f"https://github.com/some/client/commit/{digest}",
+        f"{digest}  opencode-linux-x64.tar.gz",
+        f'checksum = "{digest}"',
+    ):
+        assert leaks.find(text) is None, text
+
+
+@pytest.mark.parametrize(("name", "length"), [("sha256", 43), ("sha384", 64), ("sha512", 86)])
+def test_checksums_of_lock_files_pass(name: str, length: int) -> None:
+    digest = random_word(length, string.ascii_letters + string.digits + "+/")
+    assert leaks.find(f'"integrity": "{name}-{digest}=="') is None
+    assert leaks.find(f"{name}-{digest}{random_word(9)}") is not None
 
 
 @pytest.mark.parametrize("hidden", ["\u200b", "\u200d", "\u2060", "\u00ad", "\ufeff"])
@@ -77,6 +119,10 @@ def test_full_width_letters_hide_nothing() -> None:
         "Qwen/Qwen3.6-35B-A3B-FP8 at max_model_len 131072",
         "task-force-of-the-long-kebab-case-names-2026",
         "http://127.0.0.1:8080/v1",
+        'apiKey: process.env.NAN_API_KEY, env_key = "NAN_API_KEY_2026"',
+        '"options": {"apiKey": "{env:NAN_API_KEY}"}',
+        "model_key: qwen3-6-35b-a3b-fp8",
+        "api_key_name: nan, max_tokens=131072",
     ],
 )
 def test_what_is_no_key_passes(text: str) -> None:

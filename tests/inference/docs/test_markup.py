@@ -50,6 +50,68 @@ def test_hostile_text_is_inert(source: str) -> None:
         assert (attributes.get("href") or "https://").startswith("https://")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[x](https://a.example)",
+        "[x](HTTP://a.example/b?c=d#e)",
+        "<https://a.example/b>",
+        "[x][1]\n\n[1]: https://a.example/",
+        "[x]\n\n[x]: <https://a.example/> 'title'",
+        "![x](https://a.example/pixel.png)",
+        "**[x](https://a.example/)**",
+        "| a |\n|---|\n| [x](https://a.example/) |",
+        "[x](/docs/examples/codex/#texts)",
+    ],
+)
+def test_every_kind_of_link_is_no_recommendation(source: str) -> None:
+    links = [attributes for tag, attributes in Tags(markup.text(source)).seen if tag == "a"]
+    assert [link["rel"] for link in links] == ["nofollow noopener"]
+    assert links[0]["href"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[x](//evil.example)",
+        "[x](//evil.example/a 'title')",
+        "[x](&#x2f;&#x2f;evil.example)",
+        "[x](/\\evil.example)",
+        "[x](\\\\\\\\evil.example)",
+        "[x](/&#9;/evil.example)",
+        "[x][1]\n\n[1]: //evil.example",
+        "![x](//evil.example/pixel.png)",
+        "<//evil.example>",
+        "[x](https:evil.example)",
+        "[x](https:/evil.example)",
+        "[x](https:///evil.example)",
+        "[x](https://nan.example@evil.example/)",
+        "[x](https://nan.example:443@evil.example)",
+        "<mailto:a@evil.example>",
+        "<a@evil.example>",
+        "[x](ftp://evil.example/)",
+        "[x](file:///etc/passwd)",
+        "[x](JaVaScRiPt:alert(1))",
+        "[x](&#106;avascript:alert(1))",
+        "[x](vbscript:x)",
+        "[x](data:text/html,x)",
+        "[x](/key/revoke/)",
+        "[x](/docs/../key/)",
+        "[x](#own-key)",
+        "[x](?next=//evil.example)",
+        "[x](evil)",
+    ],
+)
+def test_links_that_do_not_say_where_they_lead_are_words(source: str) -> None:
+    assert [tag for tag, _ in Tags(markup.text(f"before {source}")).seen] == ["p"]
+
+
+def test_only_the_link_itself_goes() -> None:
+    assert markup.text("a [x **y**](//b.example) [z](https://c.example/)") == (
+        '<p>a x <strong>y</strong> <a href="https://c.example/" rel="nofollow noopener">z</a></p>\n'
+    )
+
+
 def test_links_are_no_recommendation() -> None:
     assert markup.text("[x](https://a.example/)") == (
         '<p><a href="https://a.example/" rel="nofollow noopener">x</a></p>\n'
