@@ -30,7 +30,10 @@ _PATTERNS: tuple[tuple[Promise, re.Pattern[str]], ...] = (
     (_("a private key"), re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
     (
         _("a token after “Bearer”"),
-        re.compile(r"\b(?:bearer|basic)[ \t:=\"']+[A-Za-z0-9._~+/-]{12,}=*", re.IGNORECASE),
+        re.compile(
+            r"""\b(?i:bearer|authorization["']?[ \t]*[:=][ \t]*["']?basic)[ \t:="']+"""
+            r"(?=[\w.~+/-]+[0-9A-Z])[A-Za-z0-9._~+/-]{12,}=*"
+        ),
     ),
     (_("a password in an address"), re.compile(r"://[^\s/:@\"'<>]+:[^\s/@\"'<>]{3,}@")),
 )

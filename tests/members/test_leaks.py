@@ -122,6 +122,7 @@ def test_full_width_letters_hide_nothing() -> None:
         'apiKey: process.env.NAN_API_KEY, env_key = "NAN_API_KEY_2026"',
         '"options": {"apiKey": "{env:NAN_API_KEY}"}',
         "model_key: qwen3-6-35b-a3b-fp8",
+        "The basic configuration uses Bearer Authentication, bearer authentication works too",
         "api_key_name: nan, max_tokens=131072",
     ],
 )
