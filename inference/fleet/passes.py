@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 PASS_SECONDS = 12
 ROUND_SECONDS = 0.5
 """Between two rounds while something moves."""
+NEXT_STEP_SECONDS = 0.05
+"""After a round in which a replica took a step: what its next one needs may be there already."""
 AWAITED = (ReplicaState.STARTING, ReplicaState.STOPPING)
 
 
@@ -42,17 +44,18 @@ def run_pass(*, seconds: float = PASS_SECONDS) -> bool:
 def _rounds(mark: UUID, *, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while True:
-        moving = one_round(timezone.now())
-        if not moving or time.monotonic() > until:
-            return moving
-        time.sleep(ROUND_SECONDS)
+        pause = one_round(timezone.now())
+        if pause is None or time.monotonic() > until:
+            return pause is not None
+        time.sleep(pause)
         if not lease.renew(mark):
             return False
 
 
-def one_round(now: datetime) -> bool:
-    """Whether anything waits for a next round."""
+def one_round(now: datetime) -> float | None:
+    """Seconds until the next round is due; None while nothing waits for one."""
     replicas = list(Replica.objects.whole())
+    before = [replica.state for replica in replicas]
     sights = sight.look(replicas, now=now, check=_check)
     for replica in replicas:
         _advance(replica, sights[replica.pk])
@@ -62,9 +65,12 @@ def one_round(now: datetime) -> bool:
     active = list(Swap.objects.active().select_related("slot", "from_model", "to_model"))
     for swap in active:
         _advance_swap(swap, now)
-    return any(not replica.at_rest and _moves(replica) for replica in replicas) or (
-        bool(active) and Swap.objects.active().filter(paused_at=None).exists()
-    )
+    if [replica.state for replica in replicas] != before:
+        return NEXT_STEP_SECONDS
+    moving = any(not replica.at_rest and _moves(replica) for replica in replicas)
+    if moving or (active and Swap.objects.active().filter(paused_at=None).exists()):
+        return ROUND_SECONDS
+    return None
 
 
 def _ask_for_news(replicas: Sequence[Replica]) -> None:

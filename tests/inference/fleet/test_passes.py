@@ -51,10 +51,9 @@ def test_of_ten_passes_at_once_one_moves(monkeypatch: pytest.MonkeyPatch) -> Non
     rounds: list[int] = []
     both = threading.Event()
 
-    def one_round(_now: Any) -> bool:
+    def one_round(_now: Any) -> None:
         rounds.append(1)
         both.wait(1)
-        return False
 
     monkeypatch.setattr(passes, "one_round", one_round)
 
@@ -66,8 +65,8 @@ def test_without_a_pool_an_alert_is_open_and_no_drain_is_concluded(
     first: Replica, second: Replica, new: CatalogModel, told: Told
 ) -> None:
     set_goal(first, new, drain_seconds=0)
-    for _ in range(4):
-        assert passes.one_round(timezone.now())
+    pauses = [passes.one_round(timezone.now()) for _ in range(4)]
+    assert pauses == [passes.NEXT_STEP_SECONDS, *[passes.ROUND_SECONDS] * 3]
     assert list(Replica.objects.values_list("state", flat=True)) == ["draining", "serving"]
     assert Alert.objects.get().code == "pool_unreachable"
 
@@ -105,7 +104,7 @@ def test_where_nothing_moves_a_round_asks_as_often_for_eight_as_for_one(
         rooms.serving(chat, servers[number % 2], number, watch=asked_now)
         if number in (1, 8):
             with CaptureQueriesContext(connection) as seen:
-                assert not passes.one_round(timezone.now())
+                assert passes.one_round(timezone.now()) is None
             asked.append([query["sql"].split()[0] for query in seen])
     # Replicas, slots, retired names, the alert of the pool, swaps that are due and that run.
     assert asked == [["SELECT"] * 3 + ["UPDATE"] + ["SELECT"] * 2] * 2
