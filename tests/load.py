@@ -120,7 +120,8 @@ class Load:
 def _body(route: str, model: str, tokens: int, *, stream: bool) -> dict[str, Any]:
     text = f"[sim:tokens={tokens}] count"
     if route == "/v1/responses":
-        return {"model": model, "input": text, "stream": stream}
+        limit = {"max_output_tokens": 4 * tokens}
+        return {"model": model, "input": text, "stream": stream, **limit}
     messages = [{"role": "user", "content": text}]
     return {"model": model, "max_tokens": 4 * tokens, "stream": stream, "messages": messages}
 

@@ -16,6 +16,7 @@ from tests.ports import free_port
 from tests.stack import ROOT, Stack
 
 START = 600  # seconds for two engines on two busy cores
+DRAIN = 300  # an answer that is under way on them
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,8 @@ result = None""")
     real.settle(seconds=START)
     old, new = real.model(), real.other_model()
     with Load(real.stack.api, key, streams=2, tokens=8, pause=2) as load:
-        swap = real.until(real.plan(new), "done", "failed", seconds=2 * START)
+        planned = real.plan(new, drain_seconds=DRAIN)
+        swap = real.until(planned, "done", "failed", seconds=2 * START)
     assert swap["state"] == "done", swap
     assert load.bad == []
     assert {replica["model"] for replica in real.replicas()} == {new}
