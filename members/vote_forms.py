@@ -8,13 +8,8 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from inference.models import CatalogModel, Slot
-from inference.names.changes import CAPABILITIES
-from inference.staff.model_form import PrettyJSON
-from inference.staff.pasted_config import wrong_figures
 from members.models.votes import SLUG
 from members.voting import rounds
-from members.voting.facts import LISTS, NUMBERS
-from nan.unreadable import PastedJSON
 
 
 def _slot() -> "forms.ModelChoiceField[Slot]":
@@ -122,67 +117,6 @@ class ExtendForm(forms.Form):
 
 class DeclineForm(forms.Form):
     reason = _text(_("Reason"), help_text=_("Sent to the member who proposed it."))
-
-
-class FactsForm(forms.Form):
-    """Only what differs from what was looked up is kept as typed."""
-
-    parameters = forms.IntegerField(label=_("Parameters"), min_value=1, required=False)
-    active_parameters = forms.IntegerField(
-        label=_("Parameters used for each token"), min_value=1, required=False
-    )
-    context = forms.IntegerField(label=_("Context (tokens)"), min_value=1, required=False)
-    weights_bytes = forms.IntegerField(
-        label=_("Size of the weights (bytes)"), min_value=1, required=False
-    )
-    licence = forms.CharField(
-        label=_("Licence"), help_text=_("As on the hub: apache-2.0."), max_length=60, required=False
-    )
-    revision = forms.CharField(
-        label=_("Commit"), max_length=40, required=False, help_text=_("All 40 characters of it.")
-    )
-    capabilities = forms.MultipleChoiceField(
-        label=_("Capabilities"),
-        choices=tuple(CAPABILITIES.items()),
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-    )
-    languages = forms.CharField(
-        label=_("Languages"), help_text=_("Codes: es, en, ca."), max_length=300, required=False
-    )
-    config = PastedJSON(
-        label=_("config.json"),
-        help_text=_("The whole file: what fits on our servers is computed from it."),
-        required=False,
-        encoder=PrettyJSON,
-        widget=forms.Textarea(attrs={"rows": 8, "class": "mono", "spellcheck": "false"}),
-    )
-
-    def clean_config(self) -> dict[str, Any]:
-        config = self.cleaned_data["config"] or {}
-        if not isinstance(config, dict):
-            raise forms.ValidationError(_("This must be a JSON object: {…}."))
-        if wrong := wrong_figures(config):
-            raise forms.ValidationError(wrong)
-        return config
-
-    def clean_languages(self) -> list[str]:
-        return str(self.cleaned_data["languages"]).replace(",", " ").split()
-
-    def changed(self, looked_up: dict[str, Any]) -> dict[str, Any]:
-        """What `facts.type_in` takes: nothing for a fact that the hub has said the same of."""
-        typed = {}
-        for name, value in self.cleaned_data.items():
-            same = (value or None) == (looked_up.get(name) or None)
-            typed[name] = None if same else value
-        return typed
-
-    @classmethod
-    def of(cls, known: dict[str, Any]) -> "FactsForm":
-        shown = {name: known.get(name) for name in (*NUMBERS, *LISTS, "licence", "revision")}
-        shown["languages"] = ", ".join(known.get("languages", []))
-        shown["config"] = known.get("config") or {}
-        return cls(initial=shown)
 
 
 class RatifyForm(forms.Form):

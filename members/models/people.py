@@ -83,4 +83,10 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def call_name(self) -> str:
+        """For herself and for admins: it may be her address."""
         return self.name or self.email
+
+    @property
+    def shown_name(self) -> str:
+        """For other members: never an address, also if she has typed hers as her name."""
+        return "" if "@" in self.name else self.name

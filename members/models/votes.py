@@ -180,7 +180,12 @@ class Candidate(models.Model):
 
     @property
     def is_current(self) -> bool:
+        """It ran when the vote opened; whether it still does, says `runs_now`."""
         return self.code == KEEP
+
+    @property
+    def runs_now(self) -> bool:
+        return self.model_id is not None and self.model_id == self.vote.slot.model_id
 
 
 class Extension(models.Model):

@@ -8,6 +8,7 @@ from members.tally.draw import digest, drawn
 from members.tally.files import BadFile, Published, doubts, read, spell, unspell
 from members.tally.rules import KEEP, Outcome, decide, quorum_of
 from members.tally.schulze import Count, Ranking, count
+from members.tally.table import mark
 
 __all__ = [
     "KEEP",
@@ -21,6 +22,7 @@ __all__ = [
     "digest",
     "doubts",
     "drawn",
+    "mark",
     "quorum_of",
     "read",
     "spell",

@@ -1,6 +1,6 @@
 """A count in words and columns, in English and in Spanish, for a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from members.tally.rules import Outcome
 from members.tally.schulze import Count
@@ -48,6 +48,18 @@ SENTENCES = {
 }
 
 
+def mark(number: int) -> str:
+    """The letter of an option, by its place on the ballot from 0 on: A to Z, then AA. Numbers are
+    ranks, and stay theirs."""
+    rest, letter = divmod(number, 26)
+    return (mark(rest - 1) if rest else "") + chr(ord("A") + letter)
+
+
+def named(option: str, options: Sequence[str]) -> str:
+    """In a sentence."""
+    return f"{option} ({mark(options.index(option))})"
+
+
 def lines(count: Count, outcome: Outcome, seed: str, language: str = "en") -> Iterator[str]:
     say = SENTENCES[language]
     yield say["ballots"].format(ballots=count.ballots)
@@ -59,22 +71,23 @@ def lines(count: Count, outcome: Outcome, seed: str, language: str = "en") -> It
     yield ""
     yield say["order"]
     for place, level in enumerate(count.levels, start=1):
-        for option in level:
-            yield f"{place:>3}. {option} ({say['first'].format(number=count.first_of(option))})"
+        for option in sorted(level, key=count.options.index):
+            first = say["first"].format(number=count.first_of(option))
+            yield f"{place:>3}. {named(option, count.options)}, {first}"
     yield ""
-    yield from _decision(outcome, seed, say)
+    yield from _decision(outcome, seed, say, count.options)
 
 
 def _matrix(count: Count) -> Iterator[str]:
-    """Options are numbered, since their names are long."""
-    width = max(len(str(count.ballots)), len(str(len(count.options)))) + 2
+    """Columns have the letters of the options, since their names are long."""
+    width = max(len(str(count.ballots)), len(mark(len(count.options) - 1))) + 2
     longest = max(len(option) for option in count.options)
-    head = "".join(f"{number:>{width}}" for number in range(1, len(count.options) + 1))
+    head = "".join(f"{mark(number):>{width}}" for number in range(len(count.options)))
     yield f"    {'':<{longest}}{head}"
     for i, option in enumerate(count.options):
         cells = ["–" if i == j else str(n) for j, n in enumerate(count.pairwise[i])]
         row = "".join(f"{cell:>{width}}" for cell in cells)
-        yield f"{i + 1:>2}. {option:<{longest}}{row}"
+        yield f"{mark(i):>2}. {option:<{longest}}{row}"
 
 
 def _pairs(count: Count, say: dict[str, str]) -> Iterator[str]:
@@ -84,16 +97,20 @@ def _pairs(count: Count, say: dict[str, str]) -> Iterator[str]:
             if more < less:
                 more, less, a, b = less, more, b, a
             kind = "equal" if more == less else "beats"
+            a, b = named(a, count.options), named(b, count.options)
             yield say[kind].format(a=a, b=b, more=more, less=less, margin=more - less)
 
 
-def _decision(outcome: Outcome, seed: str, say: dict[str, str]) -> Iterator[str]:
+def _decision(
+    outcome: Outcome, seed: str, say: dict[str, str], options: Sequence[str]
+) -> Iterator[str]:
     if outcome.quorum is None:
         yield say["no_roll"]
     else:
         yield say["met" if outcome.quorum_met else "missed"].format(quorum=outcome.quorum)
     if outcome.tied:
         rule = say["first_rule" if outcome.tie_rule == "first" else outcome.tie_rule]
-        yield say["tie"].format(tied=", ".join(outcome.tied), rule=rule)
+        tied = ", ".join(named(option, options) for option in outcome.tied)
+        yield say["tie"].format(tied=tied, rule=rule)
     yield say["seed"].format(seed=seed)
-    yield say["result"].format(winner=outcome.winner)
+    yield say["result"].format(winner=named(outcome.winner, options))

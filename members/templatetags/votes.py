@@ -1,9 +1,12 @@
 """How votes are written: moments in Madrid's time and the reader's, sizes, what is open now."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.core.cache import cache
 from django.utils import formats, timezone
 from django.utils.html import format_html
@@ -11,12 +14,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from members import tally
 from members.models import Vote
 from members.voting import refusals
-from members.voting.compare import capability_words
+from members.voting.compare import Card, capability_words
 
 register = template.Library()
-GIB = 2**30
+MIB, GIB = 2**20, 2**30
 RUNNING = "votes:running"
 RUNNING_SECONDS = 30
 SOME = 14
@@ -56,22 +60,28 @@ def running_votes() -> list[dict[str, Any]]:
     return [vote for vote in found if vote["closes_at"] > timezone.now()]
 
 
+@register.simple_tag
+def two_admins() -> bool:
+    """Whether a swap needs another admin than the one who planned it."""
+    return settings.SWAP_SECOND_ADMIN
+
+
 @register.filter
 def gib(size: int | None) -> str:
-    """Bytes → 14.2 GiB."""
+    """Bytes → 14.2 GiB, 270 MiB."""
     if not size:
         return "–"
-    value = size / GIB
-    return f"{formats.number_format(value, 0 if value >= 100 else 1)} GiB"
+    unit, value = ("GiB", size / GIB) if size >= GIB else ("MiB", size / MIB)
+    return f"{formats.number_format(value, 0 if value >= 100 else 1)} {unit}"
 
 
 @register.filter
 def billions(number: int | None) -> str:
-    """Parameters, as people write them: 7.6 B."""
+    """Parameters, as people write them: 7.6 B, 135 M."""
     if not number:
         return "–"
-    value = number / 1e9
-    return f"{formats.number_format(value, 0 if value >= 100 else 1)} B"
+    unit, value = ("B", number / 1e9) if number >= 1e9 else ("M", number / 1e6)
+    return f"{formats.number_format(value, 0 if value >= 100 else 1)} {unit}"
 
 
 @register.filter
@@ -94,7 +104,7 @@ def at_once(number: int | None) -> str:
     """Members at once: none is a word, and so is what nobody can say."""
     if number is None:
         return _("not known")
-    return _("none: too long") if number == 0 else formats.number_format(number, 0)
+    return _("none: too long") if number == 0 else _count(number)
 
 
 @register.filter
@@ -109,6 +119,74 @@ def fit_tone(fits: bool | None) -> str:
     return "" if fits is None else "good" if fits else "bad"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One fact of an option and of what it is compared with."""
+
+    name: str
+    mine: str
+    theirs: str
+    tones: tuple[str, str] | None = None
+    """Of badges, where the fact is one of states."""
+    number: bool = False
+
+
+@register.simple_tag
+def beside(card: Card, current: Card) -> dict[str, list[Row]]:
+    """The facts in which both differ, and the others."""
+    rows = [_fit(card, current), *_figures(card, current)]
+    licence = Row(name=_("Licence"), mine=_licence(card), theirs=_licence(current))
+    differing = [row for row in (*rows, licence) if row.mine != row.theirs]
+    same = [row for row in (*rows, licence) if row.mine == row.theirs]
+    return {"differing": differing, "rest": [*same, *_skills(card, current)]}
+
+
+def _fit(card: Card, current: Card) -> Row:
+    return Row(
+        name=_("On our servers"),
+        mine=fit_words(card.fits),
+        theirs=fit_words(current.fits),
+        tones=(fit_tone(card.fits), fit_tone(current.fits)),
+    )
+
+
+def _figures(card: Card, current: Card) -> list[Row]:
+    def row(name: str, said: Callable[[Card], str]) -> Row:
+        return Row(name=name, mine=said(card), theirs=said(current), number=True)
+
+    return [
+        row(_("Members at once, 32k tokens each"), lambda one: at_once(one.at_32k)),
+        row(_("Members at once, 128k tokens each"), lambda one: at_once(one.at_128k)),
+        row(_("Context (tokens)"), lambda one: _count(one.facts.get("context"))),
+        row(_("Size of the weights"), lambda one: gib(one.facts.get("weights_bytes"))),
+    ]
+
+
+def _skills(card: Card, current: Card) -> list[Row]:
+    """How they differ is said as gained and lost."""
+    return [
+        Row(name=_("Can do"), mine=_can(card), theirs=_can(current)),
+        Row(name=_("Languages"), mine=_speaks(card), theirs=_speaks(current)),
+    ]
+
+
+def _can(card: Card) -> str:
+    return (capabilities(card.facts) or "–") if card.can_be_told else _("not known")
+
+
+def _speaks(card: Card) -> str:
+    return some(card.speaks) or _("not known")
+
+
+def _licence(card: Card) -> str:
+    named = card.facts.get("licence")
+    return f"{card.licence_words} ({named})" if named else card.licence_words
+
+
+def _count(number: int | None) -> str:
+    return formats.number_format(number, 0, force_grouping=True) if number else "–"
+
+
 @register.filter
 def why(code: str) -> str:
     """The sentence of a refusal."""
@@ -119,3 +197,9 @@ def why(code: str) -> str:
 def titled(codes: list[str], titles: dict[str, str]) -> str:
     """Codes of one group in the words of the ballot."""
     return " = ".join(titles.get(code, code) for code in codes)
+
+
+@register.filter
+def mark(number: int) -> str:
+    """The letter of an option, by its place on the ballot from 0 on."""
+    return tally.mark(number)

@@ -18,7 +18,7 @@ from members.models import User, Vote
 from members.tally import quorum_of, spell
 from members.views.asking import person
 from members.views.community import round_of
-from members.voting import ballots, compare, receipts, rounds
+from members.voting import ballots, compare, receipts, results, rounds
 from members.voting.refusals import Refused
 
 LONGEST_RANK = 9
@@ -140,7 +140,7 @@ def _receipt_page(request: HttpRequest, vote: Vote, user: User, **more: Any) -> 
     stored = ballots.mine(vote=vote, user=user)
     if stored is None:
         return redirect("vote_ballot", vote.slug)
-    titles = {one.code: one.title for one in vote.candidates.all()}
+    titles = results.marked(vote)
     ranked = {code for group in stored for code in group}
     context = {
         "vote": vote,

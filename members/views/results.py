@@ -43,12 +43,12 @@ def _nothing(request: HttpRequest, vote: Vote) -> HttpResponseBase:
 
 
 def _shown(vote: Vote) -> dict[str, Any]:
-    found, named = results.result(vote), results.titles(vote)
-    options = [(code, named[code]) for code in found.options]
+    found, named, letters = results.result(vote), results.titles(vote), results.marks(vote)
+    options = [(letters[code], named[code]) for code in found.options]
     return {
         "vote": vote,
         "result": found,
-        "titles": named,
+        "titles": results.marked(vote),
         "winner": named[found.winner],
         "verdict": results.verdict(vote),
         "pairs": results.pairs(vote),
@@ -56,7 +56,11 @@ def _shown(vote: Vote) -> dict[str, Any]:
         "pairwise": _table(options, found.pairwise),
         "paths": _table(options, found.paths),
         "levels": [
-            [(named[code], found.first[found.options.index(code)]) for code in level]
+            [
+                (letters[code], named[code], found.first[number])
+                for number, code in enumerate(found.options)
+                if code in level
+            ]
             for level in found.levels
         ],
         "announcement": ratify.announcement(vote) if vote.swap_id else "",
@@ -65,11 +69,11 @@ def _shown(vote: Vote) -> dict[str, Any]:
 
 
 def _table(options: list[tuple[str, str]], matrix: list[list[int]]) -> list[Any]:
-    """Rows of a table: number, title, cells; None on the diagonal. Options have long names, so
-    columns carry their numbers."""
+    """Rows of a table: letter, title, cells; None on the diagonal. Options have long names, so
+    columns carry their letters."""
     return [
-        (i, title, [None if i == j else n for j, n in enumerate(matrix[i - 1], start=1)])
-        for i, (_code, title) in enumerate(options, start=1)
+        (letter, title, [None if i == j else n for j, n in enumerate(matrix[i])])
+        for i, (letter, title) in enumerate(options)
     ]
 
 

@@ -9,12 +9,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from members.fact_forms import FactsForm
 from members.models import Proposal, Vote
 from members.views.asking import attempt, person
 from members.views.community import proposal_of, round_of
 from members.views.staff_votes import put_on, status_of
-from members.vote_forms import DeclineForm, FactsForm
-from members.voting import compare, facts, shortlist
+from members.vote_forms import DeclineForm
+from members.voting import compare, facts, known, shortlist
 from nan.access import staff_required
 
 
@@ -26,14 +27,13 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpResponse:
-    served = proposal.slot.model is not None
     context = {
         "proposal": proposal,
         "card": compare.of_proposal(proposal),
-        "current": compare.of_current(proposal.slot) if served else None,
+        "current": compare.beside(proposal),
         "problem": facts.words(proposal.facts_error) if proposal.facts_error else "",
         "seconds": proposal.seconds.count(),
-        "facts_form": FactsForm.of(proposal.facts),
+        "facts_form": FactsForm.of(proposal.facts, **_around(proposal)),
         "decline_form": DeclineForm(auto_id="decline_%s"),
         "rounds": Vote.objects.filter(slot=proposal.slot_id, state=Vote.State.PREPARING),
         **forms,
@@ -42,14 +42,19 @@ def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpRespons
     return render(request, "staff/votes/proposal.html", context, status=status)
 
 
+def _around(proposal: Proposal) -> dict[str, Any]:
+    return {"looked_up": proposal.looked_up, "settled": known.settled(proposal)}
+
+
 @require_POST
 @never_cache
 @staff_required
 def type_facts(request: HttpRequest, pk: int) -> HttpResponse:
-    proposal, form = proposal_of(pk), FactsForm(request.POST)
+    proposal = proposal_of(pk)
+    form = FactsForm(request.POST, **_around(proposal))
     if not form.is_valid():
         return _page(request, proposal, facts_form=form)
-    values = form.changed(proposal.looked_up)
+    values = form.changed()
     attempt(
         request,
         lambda: facts.type_in(proposal=proposal, actor=person(request), **values),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -19,6 +20,8 @@ from members.voting import ratify as use_case
 from members.voting import results
 from members.voting.refusals import Refused, words
 from nan.access import staff_required
+
+OF_DATE = ("starts_too_late",)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -52,11 +55,13 @@ def _done(request: HttpRequest, vote: Vote, form: RatifyForm) -> bool:
     try:
         use_case.ratify(vote=vote, actor=person(request), **values)
     except Refused as refusal:
-        form.add_error(None, str(refusal))
+        form.add_error("start_at" if refusal.code in OF_DATE else None, str(refusal))
         return False
-    messages.success(
-        request, _("Planned. Another admin must approve the swap; then members get one mail.")
-    )
+    if settings.SWAP_SECOND_ADMIN:
+        said = _("Planned. Another admin must approve the swap; then members get one mail.")
+    else:
+        said = _("Planned. An admin, also you, must approve the swap; then members get one mail.")
+    messages.success(request, said)
     return True
 
 

@@ -16,13 +16,15 @@ from members.models import Proposal, Vote
 from members.views.asking import attempt, person
 from members.views.community import round_of
 from members.vote_forms import ExtendForm, OpenForm, PrepareForm, RulesForm, ScheduleForm
-from members.voting import compare, ratify, results, rounds, shortlist
+from members.voting import ratify, results, rounds, shortlist
 from members.voting.refusals import Refused
 from nan.access import staff_required
 from nan.unreadable import number
 
 PAST = 40
 DECIDED = 20
+FIELD_OF = {**dict.fromkeys(rounds.BOUNDS, "closes_at"), "opens_too_late": "opens_at"}
+"""Where a refused date is said."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -82,7 +84,6 @@ def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
     context = {
         "vote": vote,
         "preparing": preparing,
-        "cards": compare.cards(vote),
         "candidates": vote.candidates.order_by("position"),
         "missing": [rounds.why(vote, code) for code in rounds.missing(vote)] if preparing else [],
         "proposals": vote.slot.proposals.filter(state=Proposal.State.OPEN) if preparing else [],
@@ -137,8 +138,8 @@ def _dated(request: HttpRequest, form: Form, action: Callable[[], object], done:
     try:
         action()
     except Refused as refusal:
-        if refusal.code in rounds.BOUNDS:
-            form.add_error("closes_at", str(refusal))
+        if beside := FIELD_OF.get(refusal.code):
+            form.add_error(beside, str(refusal))
             return False
         messages.error(request, str(refusal))
     else:

@@ -17,7 +17,7 @@ from members.models import Proposal, User, Vote
 from members.views.asking import attempt, person
 from members.views.community import community, proposal_of
 from members.vote_forms import ProposeForm
-from members.voting import compare, proposals, ratify, recall, results
+from members.voting import compare, known, proposals, ratify, recall, results
 from members.voting.refusals import Refused
 
 PAST = 40
@@ -61,10 +61,12 @@ def slots() -> list[Slot]:
 
 
 def _board(slot: Slot, user: User) -> Board:
-    cards, before = [], compare.facts_of_current(slot)
-    for proposal in proposals.listing(slot=slot, viewer=user):
+    cards, before = [], known.of_current(slot)
+    rows = list(proposals.listing(slot=slot, viewer=user))
+    entries = known.entries_of(row.repo for row in rows)
+    for proposal in rows:
         proposal.slot = slot  # which has its replicas with it
-        cards.append(compare.of_proposal(proposal, before))
+        cards.append(compare.of_proposal(proposal, before, entries))
     return Board(slot=slot, cards=cards, petition=recall.petition(slot, user))
 
 
@@ -89,7 +91,7 @@ def propose(request: HttpRequest) -> HttpResponse:
         repo = proposals.parse_repo(form.cleaned_data["repo"])
         alike = _alike(form.chosen, repo)
         if alike and request.POST.get("anyway") != "yes":
-            return _propose_page(request, form, alike=alike, status=200)
+            return _propose_page(request, form, **alike, status=200)
         proposal = proposals.propose(
             user=person(request), slot=form.chosen, repo=repo, reason=form.cleaned_data["reason"]
         )
@@ -104,11 +106,14 @@ def propose(request: HttpRequest) -> HttpResponse:
     return _to(proposal)
 
 
-def _alike(slot: Slot, repo: str) -> list[Proposal]:
-    """The very same one is no question: proposing it is refused."""
+def _alike(slot: Slot, repo: str) -> dict[str, object]:
+    """What there is already that is nearly the same. The very same one is no question: proposing
+    it is refused."""
     found = proposals.alike(slot=slot, repo=repo)
-    same = any(one.repo.lower() == repo.lower() for one in found)
-    return [] if same else found
+    if proposals.runs(slot, repo) or any(one.repo.lower() == repo.lower() for one in found):
+        return {}
+    current = slot.model if proposals.resembles_current(slot, repo) else None
+    return {"alike": found, "alike_runs": current} if found or current else {}
 
 
 def _propose_page(
@@ -132,7 +137,7 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "proposal": found,
         "card": compare.of_proposal(found),
-        "current": compare.of_current(found.slot) if found.slot.model else None,
+        "current": compare.beside(found),
         "seconds": found.seconds.count(),
         "seconded": found.seconds.filter(user=user).exists(),
     }
@@ -145,8 +150,8 @@ def second(request: HttpRequest, pk: int) -> HttpResponse:
     """`want`: yes or no. Repeating it changes nothing."""
     found, user = get_object_or_404(Proposal, pk=pk), person(request)
     if request.POST.get("want") == "no":
-        proposals.unsecond(proposal=found, user=user)
-        messages.success(request, _("You second it no longer."))
+        done = _("You second it no longer.")
+        attempt(request, lambda: proposals.unsecond(proposal=found, user=user), done)
     else:
         attempt(request, lambda: proposals.second(proposal=found, user=user), _("Seconded."))
     return redirect(f"{reverse('vote_index')}#proposal-{found.pk}")

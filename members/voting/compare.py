@@ -11,19 +11,19 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from inference.fit.weights import active_bytes
-from inference.models import CatalogModel, Slot
+from inference.models import Slot
 from inference.names.changes import CAPABILITIES
 from inference.swaps.prospects import CONTEXTS, prospects
 from members.models import Candidate, Proposal, Vote
 from members.models.votes import KEEP
-from members.voting import languages, licences
+from members.tally import mark
+from members.voting import known, languages, licences
+from members.voting.known import Entries, Facts, Known
 from members.voting.refusals import Refused
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
-Facts = dict[str, Any]
-MIB = 2**20
 SHORT, LONG = CONTEXTS
 FASTER, SLOWER = 0.75, 1.33
 """Share of bytes read for each token, against the current model: within, it is about as fast."""
@@ -64,6 +64,9 @@ class Look:
     context_after: int = 0
     speed: str = ""
     fits: list[ServerFit] = field(default_factory=list)
+    entry: str = ""
+    typed: list[str] = field(default_factory=list)
+    """Where the figures come from: see members.voting.known."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -83,6 +86,20 @@ class Card:
     facts: Facts
     look: Look
     proposal: Proposal | None = None
+    mark: str = ""
+    """Its letter on the ballot."""
+    runs_now: bool = False
+    """The current model of a vote may be one that has been replaced meanwhile."""
+    fixed_in: str = ""
+    """Name of the vote that has opened with these figures."""
+
+    @property
+    def sources(self) -> list[str]:
+        said = known.sources(entry=self.look.entry, typed=self.look.typed, facts=self.facts)
+        if self.fixed_in and said:
+            fixed = _("They are as they were when the vote %(name)s opened.")
+            said.append(fixed % {"name": self.fixed_in})
+        return said
 
     @property
     def licence_words(self) -> str:
@@ -160,97 +177,99 @@ def _total(found: list[int | None]) -> int | None:
 def cards(vote: Vote) -> list[Card]:
     """In the order of the ballot."""
     rows = list(vote.candidates.select_related("proposal", "model").order_by("position"))
-    before = {} if all(row.outlook for row in rows) else facts_of_current(vote.slot)
-    return [_card(candidate, vote, before) for candidate in rows]
+    undecided = any(not row.outlook for row in rows)
+    before = known.of_current(vote.slot) if undecided else Known()
+    entries = known.entries_of(row.repo for row in rows) if undecided else {}
+    return [
+        _card(row, vote, before if row.is_current else known.of_candidate(row, entries), before, n)
+        for n, row in enumerate(rows)
+    ]
 
 
-def _card(candidate: Candidate, vote: Vote, before: Facts) -> Card:
+def _card(candidate: Candidate, vote: Vote, now: Known, before: Known, place: int = 0) -> Card:
+    """`now` and `before` count until the vote opens: then its row keeps what was said."""
     kept = candidate.outlook
-    facts = candidate.facts if kept else before if candidate.is_current else facts_of(candidate)
     return Card(
         code=candidate.code,
         title=candidate.title,
         repo=candidate.repo,
         is_current=candidate.is_current,
-        facts=facts,
-        look=Look.from_json(kept) if kept else look(facts, vote.slot, before),
+        facts=candidate.facts if kept else now.facts,
+        look=Look.from_json(kept) if kept else look(now, vote.slot, before),
         proposal=candidate.proposal,
+        mark=mark(place),
+        runs_now=candidate.runs_now,
+        fixed_in=vote.slug if kept else "",
     )
 
 
-def of_proposal(proposal: Proposal, before: Facts | None = None) -> Card:
-    """`before`: of the model that runs, where somebody has looked it up already."""
+def of_proposal(
+    proposal: Proposal, before: Known | None = None, entries: Entries | None = None
+) -> Card:
+    """As the ballot has it, once a vote has opened with it. `before`, `entries`: what runs and what
+    the catalogue has, where somebody has looked them up already."""
     slot = proposal.slot
-    before = facts_of_current(slot) if before is None else before
+    if fixed := on_ballot(proposal):
+        return _card(fixed, fixed.vote, Known(), Known())
+    before = known.of_current(slot) if before is None else before
+    now = known.of_proposal(proposal, entries)
     return Card(
         code=proposal.repo,
         title=proposal.repo.rpartition("/")[2],
         repo=proposal.repo,
         is_current=False,
-        facts=proposal.facts,
-        look=look(proposal.facts, slot, before),
+        facts=now.facts,
+        look=look(now, slot, before),
         proposal=proposal,
     )
+
+
+def on_ballot(proposal: Proposal) -> Candidate | None:
+    """Its place in a vote that has opened: what is said there stands."""
+    found = [one for one in proposal.candidates.all() if one.outlook]
+    return found[0] if found else None
+
+
+def beside(proposal: Proposal) -> Card | None:
+    """What the proposal is compared with: what runs now, or ran when its vote opened."""
+    if fixed := on_ballot(proposal):
+        return next(card for card in cards(fixed.vote) if card.is_current)
+    return of_current(proposal.slot) if proposal.slot.model else None
 
 
 def of_current(slot: Slot) -> Card:
     """What runs now, to stand beside a proposal."""
     if (model := slot.model) is None:
         raise Refused("nothing_runs")
-    facts = facts_of_current(slot)
+    now = known.of_current(slot)
     return Card(
         code=KEEP,
         title=str(model),
         repo=model.repo,
         is_current=True,
-        facts=facts,
-        look=look(facts, slot, facts),
+        facts=now.facts,
+        look=look(now, slot, now),
+        runs_now=True,
     )
 
 
-def facts_of(candidate: Candidate) -> Facts:
-    """The catalogue, where it knows the model, over what the hub says: that is how it would run."""
-    said = candidate.proposal.facts if candidate.proposal else {}
-    return {**said, **(of_model(candidate.model) if candidate.model else {})}
-
-
-def of_model(model: CatalogModel) -> Facts:
-    facts = {
-        "licence": model.licence,
-        "revision": model.revision,
-        "config": model.config,
-        "weights_bytes": model.weights_mib * MIB,
-        "context": model.context_length,
-        "capabilities": model.capabilities,
-        "kv_dtype": model.flags.get("kv-cache-dtype"),
-    }
-    return {name: value for name, value in facts.items() if value}
-
-
-def facts_of_current(slot: Slot) -> Facts:
-    """The catalogue does not keep which languages a model speaks: what was found out when it was
-    proposed, if it was."""
-    if slot.model is None:
-        return {}
-    told = Proposal.objects.filter(repo__iexact=slot.model.repo).order_by("-pk").first()
-    spoken = told.facts.get("languages") if told else None
-    return {**of_model(slot.model), **({"languages": spoken} if spoken else {})}
-
-
-def look(facts: Facts, slot: Slot, before: Facts) -> Look:
-    """`before`: facts of what runs now; the current model beside itself gains and loses nothing."""
+def look(now: Known, slot: Slot, then: Known) -> Look:
+    """`then`: of what runs now; the current model beside itself gains and loses nothing."""
+    facts, before = now.facts, then.facts
     has, had = (set(side.get("capabilities", [])) for side in (facts, before))
     speaks, spoke = (set(side.get("languages", [])) for side in (facts, before))
-    known = bool(speaks and spoke)
+    both = bool(speaks and spoke)
     return Look(
         gained=sorted(has - had),
         lost=sorted(had - has) if can_be_told(facts) else [],
-        languages_gained=sorted(speaks - spoke) if known else [],
-        languages_lost=sorted(spoke - speaks) if known else [],
+        languages_gained=sorted(speaks - spoke) if both else [],
+        languages_lost=sorted(spoke - speaks) if both else [],
         context_before=int(before.get("context", 0)),
         context_after=int(facts.get("context", 0)),
-        speed="similar" if facts is before else _speed(facts, before),
+        speed="similar" if now is then else _speed(facts, before),
         fits=_fits(facts, slot),
+        entry=now.entry,
+        typed=now.typed,
     )
 
 

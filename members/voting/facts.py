@@ -5,6 +5,7 @@ delayed it.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from inference.fit import NOT_READ
 from inference.fit.weights import count_bytes
 from members.hub import Hub, HubProblem, Repository
-from members.models import Proposal, User
+from members.models import Proposal, User, Vote
 from members.voting.refusals import Refused
 
 if TYPE_CHECKING:
@@ -31,6 +32,26 @@ BACK_OFF = (60, 300, 900, 3600, 6 * 3600)
 CAPABILITIES = ("tools", "reasoning", "vision")
 WEIGHTS = re.compile(r"\.(safetensors|bin|gguf|pt|pth)\Z")
 BIGGEST = 2**53
+BOUNDS = {
+    "parameters": (10**6, 10**13),
+    "active_parameters": (10**6, 10**13),
+    "context": (128, 10**8),
+    "weights_bytes": (2**20, 10**14),
+}
+"""Beyond these a figure is a slip: millions that were meant, or another unit."""
+BYTES_EACH = (0.1, 16)
+"""For a parameter: from less than two bits to twice eight bytes."""
+NAMES: "dict[str, StrPromise]" = {
+    "parameters": _("parameters"),
+    "active_parameters": _("parameters used for each token"),
+    "context": _("context"),
+    "weights_bytes": _("size of the weights"),
+    "licence": _("licence"),
+    "revision": _("commit"),
+    "config": _("config.json"),
+    "capabilities": _("capabilities"),
+    "languages": _("languages"),
+}
 
 ERRORS: "dict[str, StrPromise]" = {
     "hub_unreachable": _("The hub can't be reached; it is tried again."),
@@ -47,6 +68,10 @@ ERRORS: "dict[str, StrPromise]" = {
 
 def words(code: str) -> str:
     return str(ERRORS.get(code, code))
+
+
+def names_of(facts: Iterable[str]) -> list[str]:
+    return [str(NAMES.get(name, name)) for name in facts]
 
 
 # -- Looking up ---------------------------------------------------------------------------------
@@ -106,9 +131,9 @@ def read(found: Repository) -> dict[str, Any]:
         "revision": found.revision,
         "config": found.config,
         "parameters": _parameters(found.info),
-        "weights_bytes": _weights(found.info) or _counted(found.config),
+        "weights_bytes": _whole(_weights(found.info) or _counted(found.config), "weights_bytes"),
         "licence": _licence(card, found.info),
-        "context": _whole(text.get("max_position_embeddings")),
+        "context": _whole(text.get("max_position_embeddings"), "context"),
         "languages": [str(one)[:20] for one in _several(card.get("language"))][:50],
         "capabilities": _capabilities(found),
         "gated": bool(found.info.get("gated")) or None,
@@ -119,7 +144,7 @@ def read(found: Repository) -> dict[str, Any]:
 def _parameters(info: dict[str, Any]) -> int | None:
     for kind in ("safetensors", "gguf"):
         held = info.get(kind)
-        if isinstance(held, dict) and (total := _whole(held.get("total"))):
+        if isinstance(held, dict) and (total := _whole(held.get("total"), "parameters")):
             return total
     return None
 
@@ -163,14 +188,15 @@ def _several(found: Any) -> list[Any]:
     return found if isinstance(found, list) else [found] if found else []
 
 
-def _whole(found: Any) -> int | None:
-    """None for what is no possible size."""
-    possible = isinstance(found, int) and not isinstance(found, bool) and 0 < found < BIGGEST
+def _whole(found: Any, name: str = "") -> int | None:
+    """None for what is no possible figure of this name."""
+    least, most = BOUNDS.get(name, (1, BIGGEST))
+    possible = isinstance(found, int) and not isinstance(found, bool) and least <= found <= most
     return found if possible else None
 
 
 # -- Typing -------------------------------------------------------------------------------------
-NUMBERS = ("parameters", "active_parameters", "context", "weights_bytes")
+NUMBERS = tuple(BOUNDS)
 LISTS = ("capabilities", "languages")
 TYPED = (*NUMBERS, "licence", "revision", "config", *LISTS)
 
@@ -181,19 +207,37 @@ def type_in(*, proposal: Proposal, actor: User | None, **values: Any) -> Proposa
         raise Refused("bad_fact")
     typed = {**proposal.typed, **values}
     typed = {name: value for name, value in typed.items() if value not in (None, "", [], {})}
+    if odd := disagreement(proposal.looked_up, typed):
+        raise Refused(odd[1])
     open_now = Proposal.objects.filter(pk=proposal.pk, state__in=Proposal.OPEN)
-    if not open_now.update(typed=typed):
-        raise Refused("decided")
+    if not open_now.exclude(candidates__vote__state=Vote.State.OPEN).update(typed=typed):
+        raise Refused("fixed" if open_now.exists() else "decided")
     log.info("facts_typed", proposal=proposal.pk, actor=actor and str(actor.public_id))
     proposal.refresh_from_db()
     return proposal
+
+
+def disagreement(looked_up: dict[str, Any], typed: dict[str, Any]) -> tuple[str, str] | None:
+    """The name of a typed figure that can't be true beside the others, and the refusal's code. What
+    a hub says of itself is left: a repository may hold its weights several times."""
+    facts = {**looked_up, **typed}
+    total, active, weights = (
+        facts.get(name) for name in ("parameters", "active_parameters", "weights_bytes")
+    )
+    if total and active and active > total and typed.keys() & {"parameters", "active_parameters"}:
+        return "active_parameters", "active_more"
+    if total and weights and typed.keys() & {"parameters", "weights_bytes"}:
+        least, most = BYTES_EACH
+        if not least <= weights / total <= most:
+            return "weights_bytes", "weights_odd"
+    return None
 
 
 def _possible(name: str, value: Any) -> bool:
     if value in (None, "", [], {}):
         return True
     if name in NUMBERS:
-        return _whole(value) is not None
+        return _whole(value, name) is not None
     if name == "capabilities":
         return isinstance(value, list) and set(value) <= set(CAPABILITIES)
     if name == "languages":

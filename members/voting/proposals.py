@@ -3,12 +3,12 @@
 import re
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from django.utils import timezone
 
 from inference.models import CatalogModel, Slot
 from inference.models.catalog import REPOSITORY
-from members.models import Membership, Proposal, Second, User
+from members.models import Candidate, Membership, Proposal, Second, User
 from members.voting.refusals import Refused
 from nan.celery import enqueue
 
@@ -50,7 +50,7 @@ def propose(*, user: User, slot: Slot, repo: str, reason: str) -> Proposal:
     repo = parse_repo(repo)
     if not reason.strip():
         raise Refused("no_reason")
-    if _runs(slot, repo):
+    if runs(slot, repo):
         raise Refused("runs_now")
     try:
         with transaction.atomic():
@@ -74,8 +74,13 @@ def _one_at_a_time(user: User) -> None:
         raise Refused("not_member")
 
 
-def _runs(slot: Slot, repo: str) -> bool:
+def runs(slot: Slot, repo: str) -> bool:
     return slot.model is not None and slot.model.repo.lower() == repo.lower()
+
+
+def resembles_current(slot: Slot, repo: str) -> bool:
+    """Another owner's copy or another quantisation of what runs now."""
+    return slot.model is not None and _stem(slot.model.repo) == _stem(repo)
 
 
 def _same(slot: Slot, repo: str) -> "QuerySet[Proposal]":
@@ -101,21 +106,34 @@ def _stem(repo: str) -> str:
     return re.sub(r"[-_.]+", "-", name).strip("-")
 
 
+@transaction.atomic
 def second(*, proposal: Proposal, user: User) -> None:
     """Repeating it changes nothing."""
     if not user.is_member:
         raise Refused("not_member")
     if proposal.proposer_id == user.pk:
         raise Refused("own_proposal")
-    with transaction.atomic():
-        row = Proposal.objects.select_for_update().get(pk=proposal.pk)
-        if not row.is_open:
-            raise Refused("decided")
-        Second.objects.get_or_create(proposal=row, user=user)
+    row = _undecided(proposal)
+    if runs(row.slot, row.repo):
+        raise Refused("runs_now")
+    Second.objects.get_or_create(proposal=row, user=user)
 
 
+@transaction.atomic
 def unsecond(*, proposal: Proposal, user: User) -> None:
-    Second.objects.filter(proposal=proposal, user=user).delete()
+    """On a ballot the seconds stand as they brought it there."""
+    Second.objects.filter(proposal=_undecided(proposal), user=user).delete()
+
+
+def _undecided(proposal: Proposal) -> Proposal:
+    """The row, locked; raises Refused when an admin has decided."""
+    rows = Proposal.objects.select_for_update(of=("self",)).select_related("slot__model")
+    row = rows.get(pk=proposal.pk)
+    if row.state == Proposal.State.SHORTLISTED:
+        raise Refused("on_ballot")
+    if not row.is_open:
+        raise Refused("decided")
+    return row
 
 
 def withdraw(*, proposal: Proposal, user: User) -> Proposal:
@@ -133,6 +151,8 @@ def listing(*, slot: Slot, viewer: User) -> "QuerySet[Proposal]":
     """Open ones, most seconded first; each with `seconds_count` and `seconded`, hers or not."""
     hers = Second.objects.filter(proposal=OuterRef("pk"), user=viewer)
     rows = Proposal.objects.open().filter(slot=slot).select_related("proposer", "slot__model")
+    placed = Candidate.objects.select_related("vote__slot", "model")
+    rows = rows.prefetch_related(Prefetch("candidates", placed))
     return rows.annotate(seconds_count=Count("seconds"), seconded=Exists(hers)).order_by(
         "-seconds_count", "pk"
     )

@@ -21,9 +21,10 @@ from inference.names.changes import Changes, changes
 from inference.swaps import plan
 from members import mails
 from members.models import Candidate, User, Vote
-from members.voting import compare, results
+from members.voting import known, results
 from members.voting.proposals import catalogued
 from members.voting.refusals import WORDS, Refused
+from members.voting.rounds import FARTHEST
 
 log = structlog.get_logger(__name__)
 
@@ -80,8 +81,8 @@ def _overtaken(vote: Vote) -> bool:
 
 def draft(candidate: Candidate, slot: Slot) -> dict[str, Any]:
     """What we know of it, as fields of the catalogue. What is not known stays empty."""
-    facts = candidate.facts or compare.facts_of(candidate)
-    weights = -(-int(facts.get("weights_bytes", 0)) // compare.MIB)
+    facts = candidate.facts or known.of_candidate(candidate).facts
+    weights = -(-int(facts.get("weights_bytes", 0)) // known.MIB)
     replica = slot.replicas.filter(goal=Goal.SERVE).order_by("pk").first()
     gpus = len(replica.gpus) if replica else 1
     name = re.sub(r"[^a-z0-9.-]+", "-", candidate.title.lower()).strip("-.")[:40]
@@ -124,6 +125,8 @@ def ratify(
     chosen = _chosen(found, model or found.model, despite_tie)
     if not (announcement_es.strip() and announcement_en.strip()):
         raise Refused("no_announcement")
+    if start_at > timezone.now() + FARTHEST:
+        raise Refused("starts_too_late")
     try:
         swap = plan.plan(
             slot=row.slot, model=chosen, actor=actor, reason=row.slug, start_at=start_at

@@ -22,7 +22,13 @@ WORDS: "dict[str, StrPromise]" = {
     "own_proposal": _("You proposed it yourself; that counts already."),
     "decided": _("This proposal has been decided."),
     "not_yours": _("Only who proposed a model can withdraw it."),
+    "on_ballot": _("This model is on a ballot already: it needs no more seconds. Rank it there."),
     "bad_fact": _("This value is not possible. Nothing was saved."),
+    "active_more": _("For each token no more parameters can be used than there are in all."),
+    "weights_odd": _(
+        "The size of the weights and the number of parameters do not go together: a parameter takes"
+        " from 0.1 to 16 bytes. Is one of them in another unit?"
+    ),
     # Preparing
     "slug_taken": _("There is a vote of this name. Choose another."),
     "other_slot": _("This proposal is for something else."),
@@ -36,6 +42,7 @@ WORDS: "dict[str, StrPromise]" = {
     "opens_after_close": _("It must open before it closes."),
     "closes_too_late": _("A vote closes at most 60 days after it opens. Choose an earlier day."),
     "closes_too_soon": _("A vote closes at least 24 hours after it opens. Choose a later time."),
+    "opens_too_late": _("A vote opens within a year from now. Choose an earlier day."),
     "other_open": _("Another vote about this is open. Wait until it is over."),
     "swap_ahead": _("A swap of this slot is not over. Wait until it is, or cancel it."),
     "nobody": _("There is no active member, so nobody could vote."),
@@ -79,6 +86,7 @@ WORDS: "dict[str, StrPromise]" = {
     "outdated": _("The result of a later vote is planned or carried out: this one counts no more."),
     "model_missing": _("The model is not in the catalogue yet. Add it with its engine flags."),
     "other_model": _("This entry of the catalogue is another repository than the one chosen."),
+    "starts_too_late": _("A rotation starts within a year from now. Choose an earlier day."),
     "no_announcement": _("Write the announcement in Spanish and in English."),
     # Recall
     "no_rotation": _("There is no rotation that can be recalled now."),

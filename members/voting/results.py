@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from members.membership import in_community
 from members.models import PublishedBallot, Vote
-from members.tally import KEEP, Ranking, count, decide, digest, spell
+from members.tally import KEEP, Ranking, count, decide, digest, mark, spell
 from members.voting import receipts
 from members.voting.refusals import Refused
 
@@ -108,9 +108,21 @@ def titles(vote: Vote) -> dict[str, str]:
     return {candidate.code: candidate.title for candidate in vote.candidates.all()}
 
 
+def marks(vote: Vote) -> dict[str, str]:
+    """The letter of each option: the same on the ballot, the result, in its files and the program
+    that counts again."""
+    return {code: mark(number) for number, code in enumerate(vote.codes)}
+
+
+def marked(vote: Vote) -> dict[str, str]:
+    """Titles for sentences, with their letters."""
+    letters = marks(vote)
+    return {code: f"{title} ({letters[code]})" for code, title in titles(vote).items()}
+
+
 def pairs(vote: Vote) -> list[Pair]:
     """A sentence for each pair, those that decided most clearly first."""
-    found, named = result(vote), titles(vote)
+    found, named = result(vote), marked(vote)
     size = range(len(found.options))
     rows = [_pair(found, named, i, j) for i in size for j in size if i < j]
     return sorted(rows, key=lambda pair: pair.less - pair.more)
@@ -171,7 +183,7 @@ def _line(fields: Sequence[str]) -> str:
 def as_json(vote: Vote) -> dict[str, Any]:
     """Everything that a recount needs, and what we say came out."""
     rows, found = _rows(vote), result(vote)
-    named = titles(vote)
+    named, letters = titles(vote), marks(vote)
     return {
         "vote": vote.slug,
         "method": METHOD,
@@ -180,7 +192,9 @@ def as_json(vote: Vote) -> dict[str, Any]:
         "roll": found.roll,
         "roll_sha256": vote.roll_digest,
         "quorum_percent": vote.quorum_percent,
-        "options": [{"code": code, "title": named[code]} for code in found.options],
+        "options": [
+            {"mark": letters[code], "code": code, "title": named[code]} for code in found.options
+        ],
         "ballots": [
             {
                 "receipt": {"es": file_words(receipt, "es"), "en": file_words(receipt, "en")},

@@ -17,7 +17,7 @@ from inference.models import CatalogModel, Slot, Swap
 from members import mails
 from members.models import Candidate, Extension, Membership, RollEntry, User, Vote
 from members.models.votes import KEEP
-from members.voting import compare
+from members.voting import compare, known
 from members.voting.clock import Moment, moment
 from members.voting.proposals import catalogued
 from members.voting.refusals import Refused, words
@@ -31,6 +31,8 @@ LONGEST = timedelta(days=60)
 """A vote that is open can't be cancelled, and no other can open for its slot."""
 SHORTEST = timedelta(hours=24)
 BOUNDS = ("closes_too_late", "closes_too_soon")
+FARTHEST = timedelta(days=366)
+"""What opens or starts later was meant for another year."""
 SAID = timedelta(minutes=1)
 """So long the log repeats that a vote can't open; it is tried at every beat until it can."""
 TAKEN = ("propose", "proposals", "recall", "add")
@@ -111,6 +113,8 @@ def schedule(*, vote: Vote, actor: User | None, opens_at: datetime, closes_at: d
     if closes_at <= moment():
         raise Refused("in_the_past")
     _bound(max(opens_at, moment()), closes_at)
+    if opens_at > moment() + FARTHEST:
+        raise Refused("opens_too_late")
     row.opens_at, row.closes_at, row.opened_by = opens_at, closes_at, actor
     row.save(update_fields=["opens_at", "closes_at", "opened_by"])
     return row
@@ -213,11 +217,12 @@ def open_vote(*, vote: Vote, actor: User | None, closes_at: datetime | None = No
 def _freeze_options(vote: Vote) -> None:
     """The current model as it is now, and for each option what voters will be told."""
     vote.candidates.filter(code=KEEP).update(**_of_model(vote.slot))
-    before = compare.facts_of_current(vote.slot)
+    before = known.of_current(vote.slot)
     for candidate in vote.candidates.select_related("proposal", "model"):
         candidate.model = candidate.model or catalogued(candidate.repo)
-        candidate.facts = before if candidate.is_current else compare.facts_of(candidate)
-        candidate.outlook = compare.look(candidate.facts, vote.slot, before).to_json()
+        now = before if candidate.is_current else known.of_candidate(candidate)
+        candidate.facts = now.facts
+        candidate.outlook = compare.look(now, vote.slot, before).to_json()
         candidate.save(update_fields=["model", "facts", "outlook"])
 
 

@@ -16,6 +16,9 @@ function say (...lines) {
   }))
 }
 
+// The letter of an option, by its place on the ballot: as on every other page.
+const mark = number => (number < 26 ? '' : mark(Math.floor(number / 26) - 1)) + String.fromCharCode(65 + number % 26)
+
 function cell (tag, text, end) {
   const found = document.createElement(tag)
   found.textContent = text
@@ -39,9 +42,9 @@ function table (result, titles) {
   made.id = 'recounted'
   const corner = cell('th', words.label, true)
   corner.className = ''
-  head.append(row(corner, ...result.options.map((_, n) => cell('th', n + 1, true))))
+  head.append(row(corner, ...result.options.map((_, n) => cell('th', mark(n), true))))
   result.options.forEach((option, i) => body.append(row(
-    cell('th', `${i + 1}. ${titles[option] ?? option}`),
+    cell('th', `${mark(i)}. ${titles[option] ?? option}`),
     ...result.pairwise[i].map((more, j) => cell('td', i === j ? '–' : number(more), true))
   )))
   const around = document.createElement('div')
@@ -84,7 +87,8 @@ async function show (text) {
   const other = differing(counted.result, published)
   const { ballots, winner } = counted.result
   say(
-    ['', words.counted.replace('{ballots}', ballots).replace('{winner}', found.titles[winner] ?? winner)],
+    ['', words.counted.replace('{ballots}', ballots)
+      .replace('{winner}', `${found.titles[winner] ?? winner} (${mark(found.options.indexOf(winner))})`)],
     ...doubted(found),
     other.length ? ['bad', words.other.replace('{parts}', other.join(', '))] : ['good', words.same]
   )
@@ -101,7 +105,8 @@ function lookUp () {
   const said = document.getElementById('mine')
   if (!counted || !asked) return said.replaceChildren()
   const ballot = counted.ballots.find(one => plain(one.receipt) === asked || plain(one.es) === asked)
-  const titled = group => group.map(option => counted.titles[option] ?? option).join(' = ')
+  const titled = group => group.map(option =>
+    `${counted.titles[option] ?? option} (${mark(counted.options.indexOf(option))})`).join(' = ')
   said.textContent = ballot
     ? words.found.replace('{ranking}', ballot.ranking.map(titled).join(' > '))
     : asked.split('-').length === 4 ? words.missing : ''

@@ -113,15 +113,21 @@ def prepare(alma: Window) -> None:
 
 
 def vet(alma: Window, repo: str) -> None:
-    """Types what the hub has not said, and puts it on the ballot."""
+    """Types what the hub has not said, and puts it on the ballot. What the catalogue says is not
+    typed."""
     alma.open("/staff/votes/")
     alma.follow(repo)
     alma.page.get_by_text("Type what is wrong or missing").click()
-    alma.fill(context="262144", weights_bytes="15200000000", licence="apache-2.0")
     alma.fill(languages="es, en, ca")
-    alma.page.get_by_label("calling tools").check()
+    if repo == NEW:
+        alma.fill(context="262144", weights_bytes="15.200.000.000", licence="apache-2.0")
+        alma.page.get_by_label("calling tools").check()
+    else:
+        alma.sees("This repository is in the catalogue")
+        expect(alma.page.locator("[name=context]")).to_have_count(0)
     alma.press("Save")
-    alma.sees("Free for any use, also commercial.")
+    alma.sees("An admin typed:")
+    alma.sees("Saved. What you typed stands over what was looked up.")
     alma.press(f"Put it on the ballot of {NAME}")
     alma.sees("On the ballot.")
 
@@ -197,7 +203,7 @@ def the_result(her: Window, place: Place, words: str) -> None:
 
     wait_until(counted, seconds=30, what="the beat to close the vote", every=1)
     her.sees(f"{name_of(place.repo)} wins.")
-    her.sees(f"2 prefer {name_of(place.repo)} to {place.current}, 1 the other way round.")
+    her.sees(f"2 prefer {name_of(place.repo)} (C) to {place.current} (A), 1 the other way round.")
     her.fill(receipt=words)
     her.press("Find it")
     expect(her.page.locator("#found")).to_contain_text("It was counted as:")
@@ -214,7 +220,7 @@ def count_again(her: Window, place: Place, folder: Path) -> None:
         packed.extractall(folder)
     tally = [sys.executable, "-m", "members.tally", "JSON"]
     said = subprocess.run(tally, cwd=folder, check=True, capture_output=True, text=True).stdout
-    assert f"Result: {place.repo}" in said
+    assert f"Result: {place.repo} (C)" in said
     her.press("Count now")
     expect(her.page.locator("#said .good")).to_have_text(
         "The same: table, order, quorum and result."
@@ -231,7 +237,7 @@ def ratify(alma: Window) -> None:
         announcement_en="We change on Sunday. You need to do nothing.",
     )
     alma.press("Plan it")
-    alma.sees("Another admin must approve the swap; then members get one mail.")
+    alma.sees("must approve the swap; then members get one mail.")
 
 
 def approve(bruno: Window) -> None:

@@ -88,6 +88,33 @@ def drag(page: Page, code: str, onto: Any) -> None:
     page.mouse.up()
 
 
+# -- What stands on it --------------------------------------------------------------------------
+def opens_and_closes(page: Page, name: str) -> None:
+    """Without scripts too: what is folded is the browser's own to open."""
+    card = page.locator(".candidates .card", has_text=name)
+    rest = card.locator("details")
+    expect(card.locator("> .beside tbody tr").first).to_be_visible()
+    expect(rest.get_by_role("cell", name="Spanish, English, Catalan")).to_be_hidden()
+    rest.locator("summary").click()
+    expect(rest.get_by_role("cell", name="Spanish, English, Catalan")).to_be_visible()
+    rest.locator("summary").click()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_four_options_are_compared_on_few_screens(ana: Open, scripts: bool) -> None:
+    """Only what differs is open; nothing of the comparison is lost."""
+    page = ana(java_script_enabled=scripts)
+    assert page.locator(".candidates .card").count() == 3
+    opens_and_closes(page, "Qwen3-Coder")
+    folded = page.locator("main").bounding_box()
+    begins = page.locator("#ballot").bounding_box()
+    assert folded
+    assert begins
+    assert begins["y"] < 3 * 740, "the ranking is more than three screens away"
+    assert folded["height"] < 6 * 740
+    assert too_wide(page) == []
+
+
 # -- Ranking ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("width", [360, 1280])
 def test_by_dragging(ana: Open, width: int) -> None:
@@ -203,7 +230,7 @@ def test_the_deadline_where_the_reader_is(ana: Open, vote: Vote) -> None:
     page = ana(timezone_id="America/Bogota")
     own = page.locator("main .own-zone").first
     there = timezone.localtime(vote.closes_at, timezone.get_fixed_timezone(-300))
-    expect(own).to_contain_text(f"{there:%H:%M}")
+    expect(own).to_contain_text(f"{there.day} {there:%B %Y, %H:%M}")
     expect(own).to_contain_text("America/Bogota")
     expect(ana(timezone_id="Europe/Madrid").locator("main .own-zone").first).to_be_hidden()
 
@@ -232,6 +259,15 @@ def test_the_browser_counts_to_the_same_table(ana: Open, vote: Vote) -> None:
     assert table(page, "recounted") == table(page, "pairwise")
     assert len(table(page, "pairwise")) == 5
     assert too_wide(page) == []
+
+
+def test_the_commands_to_count_again_are_whole_on_a_phone(ana: Open, vote: Vote) -> None:
+    closed(vote, [[[A]]])
+    page = ana("check/")
+    hidden = page.eval_on_selector_all(
+        ".code pre", "all => all.map(one => one.scrollWidth - one.clientWidth)"
+    )
+    assert hidden == [0, 0, 0]
 
 
 def test_it_counts_a_downloaded_file_and_finds_her_receipt(ana: Open, vote: Vote) -> None:

@@ -9,6 +9,7 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
@@ -18,7 +19,7 @@ from django.utils.dateparse import parse_datetime
 from inference.models import CatalogModel
 from members.management.commands.waitlist import acting
 from members.models import Vote
-from members.tally import count, decide
+from members.tally import count, decide, mark
 from members.tally.table import lines
 from members.voting import closing, ratify, results, rounds
 from members.voting.refusals import Refused
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         opening = verbs.add_parser("open", help="freezes options and roll; ballots are taken")
         opening.add_argument("--until", required=True, help="2026-12-20T23:59, Madrid's time")
         close = verbs.add_parser("close", help="counts now, if the deadline is over")
-        ratifying = verbs.add_parser("ratify", help="plans the swap; a second admin approves it")
+        ratifying = verbs.add_parser("ratify", help="plans the swap, which must then be approved")
         ratifying.add_argument("--start", required=True, help="2027-01-10T06:00, Madrid's time")
         ratifying.add_argument("--es", required=True, help="announcement in Spanish")
         ratifying.add_argument("--en", required=True, help="announcement in English")
@@ -75,8 +76,9 @@ class Command(BaseCommand):
             return
         for key, value in _line(vote).items():
             self.stdout.write(f"{key:<16} {value}")
-        for candidate in vote.candidates.all():
-            self.stdout.write(f"{'option':<16} {candidate.code}  {candidate.title}")
+        for number, candidate in enumerate(vote.candidates.all()):
+            option = f"{mark(number)}. {candidate.code}  {candidate.title}"
+            self.stdout.write(f"{'option':<16} {option}")
         if vote.is_over:
             self._table(vote)
 
@@ -123,7 +125,8 @@ class Command(BaseCommand):
         if vote.is_over:
             self.stdout.write(results.verdict(vote))
         if vote.swap_id:
-            self.stdout.write(f"swap {vote.swap_id} waits for its second admin")
+            who = "its second admin" if settings.SWAP_SECOND_ADMIN else "an admin"
+            self.stdout.write(f"swap {vote.swap_id} waits for {who}")
 
     def _json(self, found: Any) -> None:
         self.stdout.write(json.dumps(found, cls=DjangoJSONEncoder))
@@ -147,7 +150,10 @@ def _whole(vote: Vote) -> dict[str, Any]:
     options = vote.candidates.all()
     return {
         **_line(vote),
-        "options": [{"code": one.code, "title": one.title, "repo": one.repo} for one in options],
+        "options": [
+            {"mark": mark(number), "code": one.code, "title": one.title, "repo": one.repo}
+            for number, one in enumerate(options)
+        ],
         "missing": rounds.missing(vote) if vote.state == Vote.State.PREPARING else [],
         "result": vote.result,
         "swap": vote.swap_id,

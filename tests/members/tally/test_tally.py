@@ -356,11 +356,13 @@ def test_it_counts_a_downloaded_file_with_no_django(tmp_path: Path) -> None:
         "Ballots: 2",
         "",
         "Ballots that prefer the row to the column:",
-        "          1  2",
-        " 1. keep  –  0",
-        " 2. a/x   2  –",
+        "          A  B",
+        " A. keep  –  0",
+        " B. a/x   2  –",
     ]
-    assert "Result: a/x" in run.stdout
+    assert "a/x (B) over keep (A): 2 to 0, by 2" in run.stdout
+    assert "  1. a/x (B), first places: 2" in run.stdout
+    assert "Result: a/x (B)" in run.stdout
     assert run.stdout.splitlines()[-1] == "False {'members'}"
 
 

@@ -132,9 +132,9 @@ def test_a_community_can_choose_to_show_the_result(prepared: Vote, admin: User, 
 def test_a_sentence_for_each_pair(won: Vote) -> None:
     said = [pair.sentence for pair in results.pairs(won)]
     assert said == [
-        "2 prefer alpha-7B to beta-32B, 0 the other way round.",
-        "2 prefer alpha-7B to Now-One, 1 the other way round.",
-        "Now-One and beta-32B are equal: 1 prefer each of them.",
+        "2 prefer alpha-7B (B) to beta-32B (C), 0 the other way round.",
+        "2 prefer alpha-7B (B) to Now-One (A), 1 the other way round.",
+        "Now-One (A) and beta-32B (C) are equal: 1 prefer each of them.",
     ]
 
 

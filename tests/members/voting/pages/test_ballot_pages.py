@@ -31,8 +31,8 @@ def words_of(user: User, language: str = "en") -> str:
 # -- What it says -------------------------------------------------------------------------------
 def test_each_candidate_stands_beside_what_runs_now(vote: Vote, replica: Any, ana: Client) -> None:
     said = text(ana.get(PAGE))
-    assert said.count("Runs now") == 2
     assert said.count("Members at once, 32k tokens each") == 2
+    assert said.count("On our servers") == 2
     assert "The licence is not known yet." in said
     assert "Whether it can use tools, read images or reason is not known." in said
     assert "they would not work" not in said
@@ -88,9 +88,9 @@ def test_cast_look_and_change(vote: Vote, ana: Client, voters: list[User]) -> No
     assert (answer.status_code, answer.url) == (302, f"{PAGE}receipt/")
     assert ballots.mine(vote=vote, user=voters[0]) == [[A], ["keep"]]
     said = text(ana.get(answer.url))
-    assert "alpha-7B Now-One Not ranked: beta-32B" in said
+    assert "alpha-7B (B) Now-One (A) Not ranked: beta-32B (C)" in said
     ana.post(PAGE, {f"rank:{B}": "3", "rank:keep": "3"})
-    assert "Now-One = beta-32B" in text(ana.get(f"{PAGE}receipt/"))
+    assert "Now-One (A) = beta-32B (C)" in text(ana.get(f"{PAGE}receipt/"))
     assert Ballot.objects.count() == 1
 
 
@@ -147,7 +147,7 @@ def test_twenty_posts_at_once_are_one_ballot(vote: Vote, voters: list[User]) -> 
     assert Ballot.objects.count() == 1
     stored = ballots.mine(vote=vote, user=voters[0])
     assert stored in ([[A], ["keep"]], [[B]])
-    shown = "alpha-7B Now-One" if stored[0] == [A] else "beta-32B Not ranked"
+    shown = "alpha-7B (B) Now-One" if stored[0] == [A] else "beta-32B (C) Not ranked"
     assert shown in text(clients[0].get(f"{PAGE}receipt/"))
 
 

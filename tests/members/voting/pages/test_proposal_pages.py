@@ -101,6 +101,30 @@ def test_nearly_the_same_is_asked_about_once(slot: Slot, ana: Client, bea: Clien
     assert Proposal.objects.count() == 2
 
 
+def test_what_runs_now_is_said_to_run_whatever_else_is_proposed(
+    slot: Slot, ana: Client, bea: Client
+) -> None:
+    """Also where something nearly the same is proposed, or it was itself before it ran."""
+    propose(ana, repo="other/now-one-AWQ", anyway="yes")
+    Proposal.objects.create(slot=slot, repo="ORG/now-one", reason="x")
+    for _ in range(2):
+        said = text(propose(bea, repo="org/now-one"))
+        assert "This model runs now; keeping it is on every ballot." in said
+        assert "Nearly the same is proposed already." not in said
+        assert "You can second that proposal." not in said
+    old = Proposal.objects.get(repo="ORG/now-one")
+    said = text(bea.post(f"/vote/proposals/{old.pk}/second/", {"want": "yes"}, follow=True))
+    assert "This model runs now; keeping it is on every ballot." in said
+    assert not Second.objects.exists()
+
+
+def test_nearly_the_same_as_what_runs_is_asked_about_once(slot: Slot, ana: Client) -> None:
+    asked = propose(ana, repo="other/Now-One-FP8")
+    assert "Nearly the same runs now: Now-One (org/now-one)." in text(asked)
+    assert not Proposal.objects.exists()
+    assert propose(ana, repo="other/Now-One-FP8", anyway="yes").status_code == 302
+
+
 def test_three_at_most(slot: Slot, ana: Client) -> None:
     for name in ("a", "b", "c"):
         propose(ana, repo=f"org/{name}")
@@ -121,6 +145,31 @@ def test_second_and_take_it_back_as_often_as_she_clicks(
         bea.post(path, {"want": "no"})
         assert Second.objects.count() == 0
     assert "You proposed it yourself" in text(ana.post(path, {"want": "yes"}, follow=True))
+
+
+def test_on_a_ballot_it_is_seconded_no_more(
+    slot: Slot, ana: Client, bea: Client, admin: User
+) -> None:
+    """Neither is a second taken back: they stand as they brought it there."""
+    propose(ana)
+    row = Proposal.objects.get()
+    path = f"/vote/proposals/{row.pk}/second/"
+    bea.post(path, {"want": "yes"})
+    shortlist.accept(
+        proposal=row, vote=rounds.prepare(slot=slot, slug="2026-Q4", actor=admin), actor=admin
+    )
+    for page in ("/vote/", f"/vote/proposals/{row.pk}/"):
+        answer = bea.get(page)
+        assert path not in answer.content.decode()
+        assert "It is on the ballot: no more seconds are needed." in text(answer)
+    for want in ("yes", "no"):
+        said = text(bea.post(path, {"want": want}, follow=True))
+        assert "This model is on a ballot already: it needs no more seconds." in said
+    assert Second.objects.count() == 1
+    again = propose(bea)
+    assert again.status_code == 409
+    assert "This model is on a ballot already" in text(again)
+    assert path not in again.content.decode()
 
 
 def test_only_who_proposed_it_withdraws_it(slot: Slot, ana: Client, bea: Client) -> None:
@@ -192,12 +241,18 @@ def test_the_calendar_says_what_changes_when_and_what_to_do(slot: Slot, ana: Cli
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
-    [("planned", "waits for a second admin"), ("approved", "confirmed"), ("running", "under way")],
+    ("state", "two", "said"),
+    [
+        ("planned", True, "waits for a second admin"),
+        ("planned", False, "waits for an admin"),
+        ("approved", True, "confirmed"),
+        ("running", True, "under way"),
+    ],
 )
 def test_the_calendar_says_how_far_a_rotation_is(
-    slot: Slot, ana: Client, state: str, said: str
+    slot: Slot, ana: Client, settings: Any, state: str, two: bool, said: str
 ) -> None:
+    settings.SWAP_SECOND_ADMIN = two
     planned(slot, state=state, start_at=timezone.now(), started_at=timezone.now())
     assert f"Now-One → Next-One {said}" in text(ana.get("/vote/"))
 

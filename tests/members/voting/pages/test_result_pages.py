@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -47,8 +48,8 @@ def test_the_result_in_words_and_numbers(closed: Vote, ana: Client) -> None:
         "alpha-7B wins.",
         "ballots 3 could vote 4 needed (quorum) 2",
         "quorum reached no tie",
-        "2 prefer alpha-7B to Now-One, 1 the other way round.",
-        "alpha-7B (2 first places)",
+        "2 prefer alpha-7B (B) to Now-One (A), 1 the other way round.",
+        "B. alpha-7B (2 first places)",
         "An admin makes a plan of it, with a date",
     ):
         assert words in said
@@ -123,7 +124,7 @@ def test_she_finds_her_ballot_by_its_words(
     over(vote)
     for language in ("es", "en"):
         answer = ana.post(f"{PAGE}result/", {"receipt": receipts.words(receipt, language)})
-        assert "It was counted as: alpha-7B Now-One" in text(answer)
+        assert "It was counted as: alpha-7B (B) Now-One (A)" in text(answer)
     for nothing in ("", "one two", "abandon abandon abandon abandon", "x" * 5000):
         assert "No ballot has this receipt." in text(
             ana.post(f"{PAGE}result/", {"receipt": nothing})
@@ -145,7 +146,7 @@ def test_files_hold_all_ballots_and_count_to_the_same(
         (tmp_path / name).write_bytes(body)
         command = [sys.executable, "-m", "members.tally", str(tmp_path / name), *more]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        assert f"Result: {A}" in said
+        assert f"Result: {A} (B)" in said
         assert closed.ballots_digest in said
     assert json.loads((tmp_path / "ballots.json").read_text())["result"] == closed.result
     rows = list(csv.reader(io.StringIO((tmp_path / "ballots.csv").read_text())))
@@ -176,9 +177,44 @@ def test_the_program_that_is_downloaded_counts_with_nothing_else_of_ours(
         run = subprocess.run(
             command, cwd=tmp_path, env={}, check=True, capture_output=True, text=True
         )
-        assert run.stdout.splitlines()[-1] == f"Result: {A}"
+        assert run.stdout.splitlines()[-1] == f"Result: {A} (B)"
         assert closed.ballots_digest in run.stdout
         assert "Quorum: 2 ballots were needed; reached." in run.stdout
+
+
+def test_an_option_has_one_letter_wherever_it_stands(
+    vote: Vote, voters: list[User], over: Any, ana: Client, tmp_path: Path, capsys: Any
+) -> None:
+    """In the order of the ballot, though the last of it has won; numbers are ranks only."""
+    ana.post(PAGE, {f"rank:{B}": "1", "rank:keep": "2"})
+    ballot = text(ana.get(PAGE))
+    assert re.findall(r"\b([A-C])\. (?:Now-One|alpha-7B|beta-32B)", ballot) == [*"ABCABC"]
+    assert "beta-32B (C) Now-One (A) Not ranked: alpha-7B (B)" in text(ana.get(f"{PAGE}receipt/"))
+    ballots.cast(vote=vote, user=voters[1], ranking=[[B], [A]])
+    over(vote)
+    said = text(ana.get(f"{PAGE}result/"))
+    assert "The order C. beta-32B (2 first places) A. Now-One" in said
+    assert "2 prefer beta-32B (C) to alpha-7B (B), 0 the other way round." in said
+    table = (
+        "Prefer the row to the column A B C A. Now-One – 1 0 B. alpha-7B 1 – 0 C. beta-32B 2 2 –"
+    )
+    assert table in said
+    assert table in text(ana.get(f"{PAGE}check/"))
+    published = json.loads(ana.get(f"{PAGE}ballots.json").getvalue())
+    assert [(one["mark"], one["code"]) for one in published["options"]] == [
+        ("A", "keep"), ("B", A), ("C", B),
+    ]  # fmt: skip
+    for name, more in (("ballots.json", []), ("ballots.csv", ["--roll", "4"])):
+        (tmp_path / name).write_bytes(ana.get(f"{PAGE}{name}").getvalue())
+        command = [sys.executable, "-m", "members.tally", str(tmp_path / name), *more]
+        counted = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert re.findall(r"^ ([A-Z])\. (\S+)", counted, re.M) == [
+            ("A", "keep"), ("B", A), ("C", B),
+        ]  # fmt: skip
+        assert f"{B} (C) over {A} (B): 2 to 0, by 2" in counted
+        assert f"  1. {B} (C), first places: 2" in counted
+    call_command("votes", "show", "2026-Q4")
+    assert f"C. {B}  beta-32B" in capsys.readouterr().out
 
 
 def test_the_page_to_count_again_shows_our_table(closed: Vote, ana: Client) -> None:
