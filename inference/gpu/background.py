@@ -1,6 +1,5 @@
-"""Work that takes longer than a task may: a process of its own for each folder.
-
-    python -m inference.gpu.background preflight|fetch FOLDER
+"""Work that takes longer than a task may: a process of its own (`inference.gpu.work`) for each
+folder.
 
 It runs exactly as long as it holds FOLDER/lock, so a killed one needs no clean-up and two never
 run at once. FOLDER/request.json says what to do, result.json what came of it.
@@ -33,7 +32,7 @@ def begin(work: Work, folder: Path, request: Mapping[str, Any]) -> None:
     write_atomically(folder / "request.json", json.dumps(request))
     with (folder / "output.log").open("wb") as output:
         programs.leave_running(
-            [sys.executable, "-m", "inference.gpu.background", work, str(folder)],
+            [sys.executable, "-m", "inference.gpu.work", work, str(folder)],
             environment=os.environ,
             folder=PROJECT,
             output=output,
@@ -80,22 +79,3 @@ def requests(parent: Path) -> list[tuple[Path, dict[str, Any]]]:
         else:
             found.append((folder, request))
     return found
-
-
-def main() -> int:
-    from inference.gpu import fetching, preflight
-    from inference.gpu.host import Host
-
-    work, folder = sys.argv[1], Path(sys.argv[2])
-    os.umask(0o077)
-    lock = take_lock(folder)
-    if lock is None:
-        return 0
-    with lock:
-        run = {"preflight": preflight.run, "fetch": fetching.run}[work]
-        finish(folder, run(Host.from_environ(), folder, read_json(folder / "request.json")))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
