@@ -130,15 +130,20 @@ class Row:
     """Of badges, where the fact is one of states."""
     number: bool = False
 
+    @property
+    def differs(self) -> bool:
+        return self.mine.lower() != self.theirs.lower()
+
 
 @register.simple_tag
-def beside(card: Card, current: Card) -> dict[str, list[Row]]:
-    """The facts in which both differ, and the others."""
-    rows = [_fit(card, current), *_figures(card, current)]
+def beside(card: Card, current: Card) -> dict[str, Any]:
+    """The facts in which both differ, and the others. Another licence is too long for a column."""
     licence = Row(name=_("Licence"), mine=_licence(card), theirs=_licence(current))
-    differing = [row for row in (*rows, licence) if row.mine != row.theirs]
-    same = [row for row in (*rows, licence) if row.mine == row.theirs]
-    return {"differing": differing, "rest": [*same, *_skills(card, current)]}
+    rows = [_fit(card, current), *_figures(card, current)]
+    differing = [row for row in rows if row.differs]
+    same = [row for row in (*rows, licence) if not row.differs]
+    rest = [*same, *_skills(card, current)]
+    return {"differing": differing, "rest": rest, "licence": licence if licence.differs else None}
 
 
 def _fit(card: Card, current: Card) -> Row:

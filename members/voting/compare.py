@@ -95,11 +95,7 @@ class Card:
 
     @property
     def sources(self) -> list[str]:
-        said = known.sources(entry=self.look.entry, typed=self.look.typed, facts=self.facts)
-        if self.fixed_in and said:
-            fixed = _("They are as they were when the vote %(name)s opened.")
-            said.append(fixed % {"name": self.fixed_in})
-        return said
+        return known.sources(entry=self.look.entry, typed=self.look.typed, facts=self.facts)
 
     @property
     def licence_words(self) -> str:
@@ -144,10 +140,9 @@ class Card:
 
     @property
     def clients(self) -> list[str]:
-        """What it means for members' tools, in sentences."""
-        if self.is_current:
-            return [_("Nothing changes.")]
-        said = [_("The name that your tools call and your key stay the same.")]
+        """What it means for members' tools, in sentences; nothing where nothing changes. Their name
+        for the model and their key stay the same with any."""
+        said: list[str] = []
         if not self.can_be_told:
             said.append(_("Whether it can use tools, read images or reason is not known."))
         if "tools" in self.look.lost:

@@ -95,11 +95,11 @@ def sources(*, entry: str, typed: list[str], facts: Facts) -> list[str]:
     said = []
     if entry:
         said.append(
-            _("The figures come from our catalogue (entry %(entry)s): so it runs here, or would.")
+            _("Figures: from our catalogue (entry %(entry)s), as it runs here or would.")
             % {"entry": entry}
         )
     elif set(facts) - set(typed):
-        said.append(_("The figures come from its repository on Hugging Face."))
+        said.append(_("Figures: from its repository on Hugging Face."))
     if typed:
-        said.append(_("An admin typed: %(names)s.") % {"names": ", ".join(names_of(typed))})
+        said.append(_("Typed by an admin: %(names)s.") % {"names": ", ".join(names_of(typed))})
     return said

@@ -126,7 +126,7 @@ def vet(alma: Window, repo: str) -> None:
         alma.sees("This repository is in the catalogue")
         expect(alma.page.locator("[name=context]")).to_have_count(0)
     alma.press("Save")
-    alma.sees("An admin typed:")
+    alma.sees("Typed by an admin:")
     alma.sees("Saved. What you typed stands over what was looked up.")
     alma.press(f"Put it on the ballot of {NAME}")
     alma.sees("On the ballot.")

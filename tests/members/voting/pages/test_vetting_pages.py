@@ -135,8 +135,8 @@ def test_vetting_and_ballot_tell_one_fit_and_where_it_comes_from(
     vetting, hers = f"/staff/proposals/{proposal.pk}/", f"/vote/proposals/{proposal.pk}/"
     before = [text(alma.get(vetting)), text(bea.get(hers))]
     for said in before:
-        assert "The figures come from its repository on Hugging Face." in said
-        assert "An admin typed: size of the weights, languages." in said
+        assert "Figures: from its repository on Hugging Face." in said
+        assert "Typed by an admin: size of the weights, languages." in said
     catalogued(config=config, context_length=131_072)
     CatalogModel.objects.filter(name="alpha").update(weights_mib=8_000)
     vote = rounds.prepare(slot=proposal.slot, slug="2026-Q4", actor=None)
@@ -154,9 +154,10 @@ def test_vetting_and_ballot_tell_one_fit_and_where_it_comes_from(
     assert len(fits) == 1
     assert fits != {fit_of(before[0])}
     for said in (*planned, *opened):
-        assert "The figures come from our catalogue (entry alpha)" in said
-        assert "An admin typed: languages." in said
-    assert all("as they were when the vote 2026-Q4 opened" in said for said in opened)
+        assert "Figures: from our catalogue (entry alpha)" in said
+        assert "Typed by an admin: languages." in said
+    fixed = ["as they were when the vote 2026-Q4 opened" in said for said in opened]
+    assert fixed == [True, True, False]  # the ballot says so of all that stands on it
     assert "This repository is in the catalogue (alpha)." in planned[0]
 
 
