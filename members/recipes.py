@@ -4,19 +4,14 @@ A text is a row (`Recipe`) with its edits; an edit is read by others once an adm
 through. Until then, and whatever becomes of it, the one before it stays.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from inference.docs import markup
-from members import leaks
-from members.models import Recipe, RecipeEdit, RecipeVote, User
+from members import leaks, versions
+from members.models import Recipe, RecipeEdit, User
 
 PENDING_MOST = 10
 State = RecipeEdit.State
@@ -30,6 +25,7 @@ class Refused(Exception):
 def write(*, user: User, client: str, kind: str, title: str, version: str, body: str) -> Recipe:
     """Waits for an admin before others see it."""
     _look_for_keys(title, version, body)
+    version = _plain(version)
     waiting = RecipeEdit.objects.filter(author=user, state=State.PENDING)
     if waiting.count() >= PENDING_MOST:
         raise Refused(_("Ten of your texts wait for review already. Wait until one is read."))
@@ -44,6 +40,7 @@ def write(*, user: User, client: str, kind: str, title: str, version: str, body:
 def edit(*, recipe: Recipe, user: User, title: str, version: str, body: str) -> RecipeEdit:
     """In place of one that waits already; what is published stays until it is let through."""
     _look_for_keys(title, version, body)
+    version = _plain(version)
     if recipe.withdrawn_at:
         raise Refused(_("This text was withdrawn."))
     try:
@@ -69,6 +66,18 @@ def withdraw(*, recipe: Recipe) -> None:
         if not open_ones.update(withdrawn_at=timezone.now()):
             raise Refused(_("This text was withdrawn."))
         recipe.edits.filter(state=State.PENDING).update(state=State.REPLACED)
+
+
+def no_version() -> str:
+    return _("A version is a number, such as 2.0.16 or 3.1-beta.2. Which one do you use?")
+
+
+def _plain(version: str) -> str:
+    """As votes about the same one are counted."""
+    named = versions.plain(version)
+    if not named:
+        raise Refused(no_version())
+    return named
 
 
 def _look_for_keys(*texts: str) -> None:
@@ -111,66 +120,3 @@ def _decide(edit: int, actor: User, state: str, reason: str = "") -> RecipeEdit:
     if not waiting.update(state=state, **values):
         raise Refused(_("This edit is not waiting any more. Look at the list again."))
     return RecipeEdit.objects.select_related("recipe").get(pk=edit)
-
-
-# -- Votes --------------------------------------------------------------------------------------
-def vote(*, recipe: Recipe, user: User, version: str, works: bool) -> None:
-    """Hers for this version of the client; a second one replaces the first."""
-    version = version.strip()
-    if not version or len(version) > 40:
-        raise Refused(_("Say which version of the client you use, in at most 40 characters."))
-    _look_for_keys(version)
-    RecipeVote.objects.update_or_create(
-        recipe=recipe,
-        user=user,
-        version=version,
-        defaults={"works": works, "at": timezone.now()},
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tally:
-    version: str
-    works: int
-    fails: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    recipe: Recipe
-    edit: RecipeEdit
-    html: str
-    tallies: Sequence[Tally]
-
-
-def published(client: str) -> list[Shown]:
-    """Two queries, however many texts and votes. Problems first: they save the most time."""
-    found = Recipe.objects.published().filter(client=client).select_related("current", "author")
-    recipes = sorted(found, key=lambda recipe: (recipe.kind != Recipe.Kind.PROBLEM, -recipe.pk))
-    tallies = _tallies(recipes)
-    return [
-        Shown(
-            recipe=recipe,
-            edit=recipe.current,
-            html=markup.text(recipe.current.body),
-            tallies=tallies[recipe.pk],
-        )
-        for recipe in recipes
-        if recipe.current
-    ]
-
-
-def _tallies(recipes: Sequence[Recipe]) -> dict[int, list[Tally]]:
-    rows = (
-        RecipeVote.objects.filter(recipe__in=recipes)
-        .values_list("recipe_id", "version", "works")
-        .annotate(Count("pk"))
-        .order_by("recipe_id", "version")
-    )
-    counts: dict[tuple[int, str], dict[bool, int]] = defaultdict(dict)
-    for recipe, version, works, count in rows:
-        counts[recipe, version][works] = count
-    found: dict[int, list[Tally]] = defaultdict(list)
-    for (recipe, version), by in counts.items():
-        found[recipe].append(Tally(version=version, works=by.get(True, 0), fails=by.get(False, 0)))
-    return found

@@ -6,7 +6,8 @@
     kind: terminal              (one of KINDS)
     order: 10                   (place in lists)
     apis: chat                  (of APIS, by commas)
-    needs: chat, stream, tools  (calls that must work for it: names of probes)
+    needs: chat, stream, tools  (calls that it makes, so that must work: names of probes)
+    unverified: window          (one of UNVERIFIED: why we have not run the client; else absent)
     file: opencode.json         (its configuration, in templates/docs/code/NAME/; may be absent)
     path: ~/.config/opencode/opencode.json
     words: agent, tui           (found by the search; may be absent)
@@ -17,6 +18,7 @@ Both languages have the same pages with the same front matter but for the words 
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -45,6 +47,14 @@ APIS: dict[str, str] = {
 }
 
 
+UNVERIFIED: dict[str, Promise] = {
+    "window": _("it needs a screen, and we try clients on machines without one."),
+    "application": _("it is a whole application of its own, which we have not set up."),
+    "registry": _("its package is in no registry that we install from."),
+}
+"""Why we have not run a client ourselves: ends a sentence."""
+
+
 class BadPage(Exception):
     """A file that can't be read; the message names it and the line."""
 
@@ -59,6 +69,7 @@ class Page:
     order: int
     apis: tuple[str, ...]
     needs: tuple[str, ...]
+    unverified: str
     file: str
     path: str
     words: tuple[str, ...]
@@ -71,6 +82,10 @@ class Page:
     @property
     def kind_title(self) -> Promise:
         return KINDS[self.kind]
+
+    @property
+    def why_unverified(self) -> Promise | str:
+        return UNVERIFIED[self.unverified] if self.unverified else ""
 
     @property
     def routes(self) -> list[str]:
@@ -109,20 +124,24 @@ def find(name: str, *, guide: bool) -> Page | None:
     return page if page and page.is_guide == guide else None
 
 
-def listing(*, text: str = "", kind: str = "", api: str = "") -> list[Page]:
-    """Client pages, for the list of examples."""
+def listing(*, text: str = "", client: str = "", api: str = "") -> list[Page]:
+    """Client pages, for the list of examples. `client`: the name of one, or a kind of them."""
     return [
         page
         for page in load(language()).values()
         if not page.is_guide
-        and (not kind or page.kind == kind)
-        and (not api or api in page.apis)
+        and client in ("", page.kind, page.name)
+        and api in ("", *page.apis)
         and page.says(text)
     ]
 
 
-def guides() -> list[Page]:
-    return [page for page in load(language()).values() if page.is_guide]
+def guides(*, text: str = "", api: str = "") -> list[Page]:
+    return [
+        page
+        for page in load(language()).values()
+        if page.is_guide and api in ("", *page.apis) and page.says(text)
+    ]
 
 
 def _read(file: Path, language: str) -> Page:
@@ -143,6 +162,7 @@ def _read(file: Path, language: str) -> Page:
             order=int(fields.pop("order")),
             apis=tuple(_known(api, APIS) for api in _list(fields.pop("apis", ""))),
             needs=_list(fields.pop("needs", "")),
+            unverified=_known(fields.pop("unverified", ""), {"": "", **UNVERIFIED}),
             file=fields.pop("file", ""),
             path=fields.pop("path", ""),
             words=_list(fields.pop("words", "")),
@@ -158,7 +178,7 @@ def _known_fields(left: dict[str, str], body: str) -> str:
     return body
 
 
-def _known(value: str, among: dict[str, Promise] | dict[str, str]) -> str:
+def _known(value: str, among: Mapping[str, Promise | str]) -> str:
     if value not in among:
         raise ValueError(f"{value} is none of {', '.join(among)}")
     return value

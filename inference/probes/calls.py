@@ -6,7 +6,8 @@ The difference is where they go: through the edge and the gateway, with a key an
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.utils.functional import Promise
@@ -14,11 +15,14 @@ from django.utils.translation import gettext_lazy as _
 
 from inference.engine import Event
 from inference.models import CatalogModel
+from inference.probes import agent_calls
 from inference.smoke import chat_checks, route_checks
-from inference.smoke.asking import Failed, Run
+from inference.smoke.asking import Failed, Limits, Run
 
-LONGEST = 60_000
-"""Tokens, at most, of the long prompt: a GPU reads them in the time that one call has."""
+LONGEST = 200_000
+"""Tokens, at most, of the long prompt, which a GPU reads in the patience that this call has."""
+LONG_PATIENCE = Limits(first=100, whole=110)
+"""Less than the two minutes after which the broker hands a task to another worker."""
 SLOT_SECONDS = 8
 """In which the place of a call that was left must be free."""
 LIMITED = "HTTP 429"
@@ -29,9 +33,13 @@ LIMITED = "HTTP 429"
 class Call:
     name: str
     title: Promise
+    api: str
+    """Of `inference.docs.pages.APIS`."""
     needs: frozenset[str]
     """Of the model's kind and capabilities."""
     run: Callable[[Run], None]
+    limits: Limits | None = None
+    """None: those of every call."""
 
 
 def tools_parallel(run: Run) -> None:
@@ -85,7 +93,8 @@ def count_tokens(run: Run) -> None:
 
 
 def long_context(run: Run) -> None:
-    """Close to the limit: three quarters of the context by a low estimate of a line's length."""
+    """Close to the limit: three quarters of the context by a low estimate of a line's length,
+    which comes to more where each digit is a token."""
     chat_checks.find_line(run, min(LONGEST, run.target.context * 3 // 4) // 12)
 
 
@@ -121,10 +130,13 @@ def _first(stream: Any) -> Event:
     return event
 
 
-def _call(name: str, title: Promise, run: Callable[[Run], None], *needs: str) -> Call:
-    return Call(name=name, title=title, needs=frozenset(needs or ("chat",)), run=run)
+def _call(
+    name: str, title: Promise, run: Callable[[Run], None], *needs: str, api: str = "chat"
+) -> Call:
+    return Call(name=name, title=title, api=api, needs=frozenset(needs or ("chat",)), run=run)
 
 
+_message, _response = partial(_call, api="messages"), partial(_call, api="responses")
 CALLS: tuple[Call, ...] = (
     _call("chat", _("Chat"), chat_checks.plain),
     _call("stream", _("Chat, streamed"), chat_checks.stream),
@@ -139,14 +151,32 @@ CALLS: tuple[Call, ...] = (
         "chat",
         "reasoning",
     ),
-    _call("messages", _("Messages, streamed, events in order"), route_checks.messages),
-    _call("count_tokens", _("Counting tokens"), count_tokens),
-    _call("responses", _("Responses"), route_checks.responses),
-    _call("responses_stream", _("Responses, streamed"), route_checks.responses_stream),
+    _message("message", _("Messages"), agent_calls.message),
+    _message("messages", _("Messages, streamed, events in order"), route_checks.messages),
+    _message(
+        "messages_tools",
+        _("Messages, streamed, with a tool call"),
+        agent_calls.messages_tools,
+        "chat",
+        "tools",
+    ),
+    _message("count_tokens", _("Counting tokens"), count_tokens),
+    _response("responses", _("Responses"), route_checks.responses),
+    _response("responses_stream", _("Responses, streamed"), route_checks.responses_stream),
+    _response(
+        "responses_tools",
+        _("Responses, streamed, with a tool call"),
+        agent_calls.responses_tools,
+        "chat",
+        "tools",
+    ),
     _call("vision", _("A picture"), chat_checks.vision, "chat", "vision"),
-    _call("long_context", _("A prompt close to the longest"), long_context),
+    replace(
+        _call("long_context", _("A prompt close to the longest"), long_context),
+        limits=LONG_PATIENCE,
+    ),
     _call("cancel", _("Leaving in the middle"), cancel),
-    _call("embedding", _("Embeddings"), route_checks.embedding, "embedding"),
+    _call("embedding", _("Embeddings"), route_checks.embedding, "embedding", api="embeddings"),
 )
 BY_NAME = {call.name: call for call in CALLS}
 

@@ -1,6 +1,6 @@
-"""What probes found, for pages: the table of all calls, and one page's badge."""
+"""What probes found, for pages: the table of all calls, and each page's badge."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -21,29 +21,61 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Badge:
-    """About the calls that a page needs, with the model of the moment."""
+class State:
+    """Of one call, with the model that answers it now."""
 
+    call: Call
     verdict: Verdict
-    model: str
     at: datetime | None = None
-    call: Promise | str = ""
     reason: Promise | str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Badge:
+    """About the calls that a page needs, with the model of the moment. It says nothing of the
+    client itself: for that see `inference.docs.verified`."""
+
+    verdict: Verdict
+    """Of the worst of them."""
+    model: str
+    states: Sequence[State]
+    at: datetime | None = None
+    """Of the oldest check, where all have been made."""
+
+
+WORST = (Verdict.FAILS, Verdict.NOT_OFFERED, Verdict.NOT_CHECKED, Verdict.WORKS)
+
+
 def badge(needs: Sequence[str], slots: Iterable[Slot | None]) -> Badge | None:
-    """One query. None for a page that needs no call, or while nothing runs."""
+    """None for a page that needs no call, or while nothing runs."""
+    return badges({"": needs}, slots)[""]
+
+
+def badges(
+    needs: Mapping[str, Sequence[str]], slots: Iterable[Slot | None]
+) -> dict[str, Badge | None]:
+    """By the same names as `needs`. One query, however many pages."""
     running = [slot for slot in slots if slot and slot.model]
-    calls = [BY_NAME[name] for name in needs]
+    found = ProbeResult.objects.filter(slot__in=running, model=F("slot__model"))
+    results = {(result.slot_id, result.call): result for result in found} if running else {}
+    return {name: _badge(calls, running, results) for name, calls in needs.items()}
+
+
+def _badge(
+    names: Sequence[str], running: Sequence[Slot], results: Mapping[tuple[int, str], ProbeResult]
+) -> Badge | None:
+    calls = [BY_NAME[name] for name in names]
     if not (calls and running):
         return None
-    found = ProbeResult.objects.filter(slot__in=running, model=F("slot__model"), call__in=needs)
-    results = {(result.slot_id, result.call): result for result in found}
-    pairs = [(call, _slot_for(call, running)) for call in calls]
-    rows = [
-        (call, slot, results.get((slot.pk, call.name)) if slot else None) for call, slot in pairs
-    ]
-    return _badge(rows, fallback=running[0])
+    slots = [_slot_for(call, running) for call in calls]
+    states = [_state(call, slot, results) for call, slot in zip(calls, slots, strict=True)]
+    checked = [state.at for state in states if state.at]
+    return Badge(
+        verdict=min((state.verdict for state in states), key=WORST.index),
+        model=str(next((slot for slot in slots if slot), running[0]).model),
+        states=states,
+        at=min(checked) if len(checked) == len(states) else None,
+    )
 
 
 def _slot_for(call: Call, slots: Sequence[Slot]) -> Slot | None:
@@ -51,24 +83,16 @@ def _slot_for(call: Call, slots: Sequence[Slot]) -> Slot | None:
     return next((slot for slot in slots if slot.kind in call.needs), None)
 
 
-def _badge(rows: Sequence[tuple[Call, Slot | None, ProbeResult | None]], fallback: Slot) -> Badge:
-    title = next((str(slot.model) for _call, slot, _result in rows if slot), str(fallback.model))
-    for call, slot, _result in rows:
-        if slot is None or slot.model is None or not call.needs <= claimed(slot.model):
-            return Badge(verdict=Verdict.NOT_OFFERED, model=title, call=call.title)
-    for call, _slot, result in rows:
-        if result and not result.ok:
-            return Badge(
-                verdict=Verdict.FAILS,
-                model=title,
-                at=result.checked_at,
-                call=call.title,
-                reason=for_members(result.code),
-            )
-    known = [result.checked_at for _call, _slot, result in rows if result]
-    if len(known) < len(rows):
-        return Badge(verdict=Verdict.NOT_CHECKED, model=title)
-    return Badge(verdict=Verdict.WORKS, model=title, at=min(known))
+def _state(call: Call, slot: Slot | None, results: Mapping[tuple[int, str], ProbeResult]) -> State:
+    if slot is None or slot.model is None or not call.needs <= claimed(slot.model):
+        return State(call=call, verdict=Verdict.NOT_OFFERED)
+    result = results.get((slot.pk, call.name))
+    if result is None:
+        return State(call=call, verdict=Verdict.NOT_CHECKED)
+    if result.ok:
+        return State(call=call, verdict=Verdict.WORKS, at=result.checked_at)
+    reason = for_members(result.code)
+    return State(call=call, verdict=Verdict.FAILS, at=result.checked_at, reason=reason)
 
 
 # -- The table ----------------------------------------------------------------------------------

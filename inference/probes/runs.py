@@ -24,9 +24,9 @@ from inference.probes.calls import BY_NAME, LIMITED, calls_for, claimed
 
 log = structlog.get_logger(__name__)
 
-LEASE = timedelta(seconds=60)
+LEASE = timedelta(seconds=150)
 TASK_SECONDS = 5
-"""No further call is begun after this; one takes up to twenty-five more."""
+"""No further call is begun after this; one takes up to twenty-five more, the longest prompt 110."""
 KEY_SECONDS = 8
 LIMITS = smoke.Limits(first=20, whole=25)
 """More patience than a smoke test has: members use the same engine meanwhile."""
@@ -179,7 +179,8 @@ def target(run: ProbeRun) -> smoke.Target:
 
 
 def _probe(name: str, client: Engine, about: smoke.Target) -> smoke.Outcome:
-    outcome = smoke.judge(BY_NAME[name].run, client, about, limits=LIMITS)
+    call = BY_NAME[name]
+    outcome = smoke.judge(call.run, client, about, limits=call.limits or LIMITS)
     if outcome.detail == LIMITED:
         return smoke.Outcome(ok=False, code="probe_limited", seconds=outcome.seconds)
     return outcome

@@ -19,7 +19,7 @@ LONG_PROMPT = 24_000
 _NEEDLE = "amber-4172"
 HELLO = "Say hello in one short sentence."
 _PUZZLE = "Think for a moment, then answer in one sentence: why is 7 a prime number?"
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "weather",

@@ -15,8 +15,9 @@ from inference.docs.pages import APIS, GUIDE, KINDS, Page
 from inference.docs.values import reading, values
 from inference.examples import PLACEHOLDER
 from inference.probes import results
-from members import recipes
+from members import recipe_votes
 from members.membership import in_community
+from members.views.asking import person
 from members.views.community import community
 
 
@@ -27,18 +28,26 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+@never_cache
 def examples(request: HttpRequest) -> HttpResponse:
     """A search and two filters, as a plain form."""
     text = request.GET.get("q", "").strip()[:100]
-    kind, api = request.GET.get("kind", ""), request.GET.get("api", "")
-    found = pages.listing(text=text, kind=kind, api=api)
+    client, api = request.GET.get("client", ""), request.GET.get("api", "")
+    found = pages.listing(text=text, client=client, api=api)
+    now = reading()
+    badges = results.badges({page.name: page.needs for page in found}, (now.chat, now.embedding))
+    asked = (text or api) and not client
     context = {
-        "found": found,
-        "guides": [page for page in pages.guides() if page.says(text)] if text else [],
+        "found": [(page, badges[page.name], verified.of(page.name)) for page in found],
+        "guides": pages.guides(text=text, api=api) if asked else [],
         "text": text,
-        "kind": kind,
+        "client": client,
         "api": api,
-        "kinds": [(name, title) for name, title in KINDS.items() if name != GUIDE],
+        "clients": [
+            (kind, title, pages.listing(client=kind))
+            for kind, title in KINDS.items()
+            if kind != GUIDE
+        ],
         "apis": APIS.items(),
     }
     return render(request, "docs/examples.html", context)
@@ -76,11 +85,15 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
         "verified": verified.of(page.name),
         "placeholder": PLACEHOLDER,
         "reader": reader,
-        "texts": recipes.published(page.name) if reader and not page.is_guide else [],
+        "texts": _texts(request, page) if reader else [],
         **_file(page, filled),
     }
     context["takes_key"] = "data-key" in html or "data-key" in context["line"]
     return render(request, "docs/page.html", context)
+
+
+def _texts(request: HttpRequest, page: Page) -> list[recipe_votes.Shown]:
+    return [] if page.is_guide else recipe_votes.published(page.name, person(request))
 
 
 def _file(page: Page, filled: dict[str, str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from inference.docs import markup, pages
-from members import recipes
+from members import recipe_votes, recipes
 from members.models import Recipe, RecipeEdit
 from members.recipe_forms import EditForm, RecipeForm
 from members.views.asking import attempt, person
@@ -114,12 +114,12 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @community
 def vote(request: HttpRequest, pk: int) -> HttpResponse:
-    """`works`: yes or no, for the version that she names."""
-    recipe = get_object_or_404(Recipe.objects.published(), pk=pk)
+    """`works`: yes or no, for the version that she names or chooses."""
+    recipe, user = get_object_or_404(Recipe.objects.published(), pk=pk), person(request)
     version, works = request.POST.get("version", ""), request.POST.get("works") == "yes"
     attempt(
         request,
-        lambda: recipes.vote(recipe=recipe, user=person(request), version=version, works=works),
+        lambda: recipe_votes.vote(recipe=recipe, user=user, version=version, works=works),
         _("Thank you: that helps the next one."),
     )
     return redirect(f"{reverse('docs_example', args=[recipe.client])}#text-{recipe.pk}")

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from django.utils import timezone
+from playwright.sync_api import Page
 
 from inference.docs.pages import load
 from inference.models import CatalogModel, Kind, ProbeResult, ProbeRun, Slot
-from members import recipes
+from members import recipe_votes, recipes
 from members.models import Recipe, User
 from tests.browser.view import View, click, open_all
 from tests.people import applicant, let_in, person
@@ -53,11 +54,12 @@ def docs_views(admin: User) -> list[View]:
 
 
 def _probes(slot: Slot) -> None:
-    for call in ("chat", "stream", "tools", "tools_stream", "messages", "count_tokens"):
+    for call in ("chat", "stream", "tools", "tools_stream", "message", "messages"):
         ProbeResult.objects.create(slot=slot, model=slot.model, call=call, ok=True)
-    ProbeResult.objects.create(
-        slot=slot, model=slot.model, call="responses", ok=False, code="smoke_events"
-    )
+    for call in ("responses", "responses_tools"):
+        ProbeResult.objects.create(
+            slot=slot, model=slot.model, call=call, ok=False, code="smoke_events"
+        )
     ProbeRun.objects.create(slot=slot, model=slot.model, cause="asked", asked_at=timezone.now())
 
 
@@ -66,16 +68,23 @@ def _texts(writer: User, reader: User, admin: User) -> None:
         text = {"kind": kind, "title": f"A {kind} that helps", "version": "2.0.16", "body": LONG}
         recipe = recipes.write(user=writer, client="opencode", **text)
         recipes.accept(edit=recipe.edits.get().pk, actor=admin)
-        recipes.vote(recipe=recipe, user=reader, version="2.0.16", works=kind == "recipe")
+        for version in ("2.0.16", "2.1.0-beta.3"):
+            recipe_votes.vote(recipe=recipe, user=reader, version=version, works=kind == "recipe")
         again = {"title": "A second wording", "version": "2.1.0", "body": LONG}
         recipes.edit(recipe=recipe, user=writer, **again)
     refused = recipes.write(user=writer, client="codex", **text)
     recipes.decline(edit=refused.edits.get().pk, actor=admin, reason="Which version?")
 
 
+def preview(page: Page) -> None:
+    page.click("main form button[value=preview]")
+    page.locator("#preview .card").wait_for()
+
+
 def _public() -> Iterator[View]:
-    for path in ("/docs/", "/docs/examples/", "/docs/examples/?q=zzz", "/docs/examples/?q=cache"):
-        yield View(f"docs {path}", path)
+    for query in ("", "?q=zzz", "?q=cache", "?client=terminal&api=responses", "?api=embeddings"):
+        yield View(f"docs list {query}", f"/docs/examples/{query}")
+    yield View("docs", "/docs/")
     for page in load("es").values():
         where = "/docs/" if page.is_guide else "/docs/examples/"
         yield View(f"docs {page.name}", f"{where}{page.name}/")
@@ -84,6 +93,7 @@ def _public() -> Iterator[View]:
 def _of_members(reader: User, writer: User, admin: User) -> Iterator[View]:
     recipe = Recipe.objects.order_by("pk")[0]
     yield View("docs with texts", "/docs/examples/opencode/", reader, open_all)
+    yield View("docs with texts of hers", "/docs/examples/opencode/", writer)
     yield View("docs works", "/docs/examples/works/", reader)
     yield View("docs works, not a member", "/docs/examples/works/", person("Otilia"))
     yield View("docs write", "/docs/examples/opencode/write/", writer)
@@ -93,6 +103,7 @@ def _of_members(reader: User, writer: User, admin: User) -> Iterator[View]:
         writer,
         click("main form button[value=save]"),
     )
+    yield View("docs edit, preview", f"/docs/texts/{recipe.pk}/edit/", writer, preview)
     yield View("docs edit", f"/docs/texts/{recipe.pk}/edit/", writer)
     yield View("docs history", f"/docs/texts/{recipe.pk}/history/", writer)
     yield View("docs mine", "/docs/texts/", writer)

@@ -4,61 +4,84 @@ written into inference/docs/verified.json, which pages show. Ends with 1 if one 
 import argparse
 import json
 import time
+from collections.abc import Collection
 from datetime import date
 from pathlib import Path
 
 import httpx
 
-from inference.docs import verified
 from tests.clients.catalogue import CLIENTS, Client
+from tests.clients.relay import Relay, relayed
 from tests.clients.running import Failed, Place, ask, install, set_up
 from tests.stack import ROOT, Stack
 from tests.visitor import Visitor
+
+FILE = ROOT / "inference" / "docs" / "verified.json"
+SHOWN = """
+import sys
+from inference.docs import pages, verified
+print(verified.shown(pages.load("en")[sys.argv[1]]))
+"""
 
 
 def main() -> int:
     options = _arguments()
     chosen = [c for c in CLIENTS if not options.only or {c.page, c.package} & set(options.only)]
-    stack = Stack(options.state_dir / "stack")
+    folder = options.state_dir / "stack"
     failed = 0
-    stack.local("clean-data", "--yes")
-    try:
-        stack.start()
-        key = Visitor(stack).become_member().create_key()
-        for client in chosen:
-            failed += not _try(client, stack, key, options.state_dir / "homes")
-    finally:
-        stack.stop()
-    print(f"{len(chosen) - failed} of {len(chosen)} answered; see {verified.FILE}")
+    with relayed(lambda: _edge(folder)) as relay:
+        stack = Stack(folder, extra={"API_URL": relay.url})
+        stack.local("clean-data", "--yes")
+        try:
+            stack.start()
+            key = Visitor(stack).become_member().create_key()
+            for client in chosen:
+                failed += not _try(client, stack, relay, key, options.state_dir / "homes")
+        finally:
+            stack.stop()
+    print(f"{len(chosen) - failed} of {len(chosen)} answered; see {FILE}")
     return 1 if failed else 0
 
 
-def _try(client: Client, stack: Stack, key: str, folder: Path) -> bool:
+def _edge(folder: Path) -> str:
+    """Where the API really is: pages have the relay's address, as the stack was told."""
+    return f"http://127.0.0.1:{json.loads((folder / 'ports.json').read_text())['api']}"
+
+
+def _try(client: Client, stack: Stack, relay: Relay, key: str, folder: Path) -> bool:
     began = time.monotonic()
     name = client.package.replace("/", "-").strip("@")
-    values = {"KEY": key, "MODEL": "nan", "V1": f"{stack.api}/v1"}
-    place = Place(folder=folder / f"{client.registry}-{name}", values=values)
+    place = Place(folder=folder / f"{client.registry}-{name}", values={"KEY": key})
     try:
         install(client, place.folder)
-        page = httpx.get(f"{stack.site}/docs/examples/{client.page}/", timeout=30)
-        set_up(client, place, page.raise_for_status().text)
-        ask(client, place)
+        url = f"{stack.site}/docs/examples/{client.page}/"
+        page = httpx.get(url, timeout=30, headers={"Accept-Language": "en"})
+        shown = set_up(client, place, page.raise_for_status().text)
+        relay.calls.clear()
+        ask(client, place, shown)
     except (Failed, httpx.HTTPError, OSError) as problem:
         print(f"FAILED  {client.package} {client.version}: {problem}", flush=True)
         return False
-    _write(client)
+    _write(client, relay.calls, stack.python(SHOWN, client.page).strip())
     seconds = time.monotonic() - began
-    print(f"ok      {client.package} {client.version} ({seconds:.0f} s)", flush=True)
+    calls = ", ".join(sorted(relay.calls))
+    print(f"ok      {client.package} {client.version} ({seconds:.0f} s): {calls}", flush=True)
     return True
 
 
-def _write(client: Client) -> None:
+def _write(client: Client, calls: Collection[str], shown: str) -> None:
     """In place of what was known of this package; others stay."""
-    known = json.loads(verified.FILE.read_text())
+    known = json.loads(FILE.read_text())
     entries = [e for e in known.get(client.page, []) if e["package"] != client.package]
-    entry = {"package": client.package, "version": client.version, "on": str(date.today())}
+    entry = {
+        "package": client.package,
+        "version": client.version,
+        "on": str(date.today()),
+        "calls": sorted(calls),
+        "shown": shown,
+    }
     known[client.page] = sorted([*entries, entry], key=lambda one: str(one["package"]))
-    verified.FILE.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+    FILE.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
 def _arguments() -> argparse.Namespace:

@@ -26,7 +26,8 @@ class Client:
     """The page's code by its label, and where it goes below the home folder."""
     argv: tuple[str, ...]
     """Begins with a program of the packages; ~ is the home folder, $KEY the key."""
-    before: tuple[tuple[str, ...], ...] = ()
+    before: tuple[str, ...] = ()
+    """Beginnings of commands that the page shows, to be run first."""
     environment: Mapping[str, str] = field(default_factory=dict)
     expects: str = SAID
     times: int = 1
@@ -63,8 +64,14 @@ def _npm(page: str, *packages: str, **more: Any) -> Client:
     return Client(page=page, registry="npm", packages=packages, **more)
 
 
-def _program(file: str, interpreter: str) -> dict[str, Any]:
-    return {"files": {file: file}, "argv": (interpreter, f"~/{file}"), "expects": GREETING}
+def _programs(interpreter: str, *files: str) -> dict[str, Any]:
+    line = " && ".join(f'{interpreter} "$HOME/{file}" && echo' for file in files)
+    return {
+        "files": {file: file for file in files},
+        "argv": ("sh", "-c", line),
+        "expects": GREETING,
+        "times": len(files),
+    }
 
 
 CLIENTS: tuple[Client, ...] = (
@@ -75,16 +82,20 @@ CLIENTS: tuple[Client, ...] = (
         files={"hello.sh": "hello.sh", "curl": "others.sh"},
         argv=("sh", "-e", "-c", ". ~/hello.sh; . ~/others.sh"),
         expects=GREETING,
-        times=3,  # chat, messages, responses
+        times=3,  # chat, messages, responses; what is streamed comes word by word
     ),
-    _pypi("openai-python", "openai==3.57.0", **_program("hello.py", "python")),
-    _pypi("anthropic-sdk", "anthropic==2.14.0", **_program("hello.py", "python")),
-    _pypi("langchain", "langchain-openai==1.7.4", **_program("hello.py", "python")),
+    _pypi(
+        "openai-python",
+        "openai==3.57.0",
+        **_programs("python", "hello.py", "stream.py", "responses.py"),
+    ),
+    _pypi("anthropic-sdk", "anthropic==2.14.0", **_programs("python", "hello.py")),
+    _pypi("langchain", "langchain-openai==1.7.4", **_programs("python", "hello.py")),
     _pypi(
         "llm",
         "llm==0.36",
         files={"extra-openai-models.yaml": ".config/io.datasette.llm/extra-openai-models.yaml"},
-        before=(("llm", "keys", "set", "nan", "--value", "$KEY"),),
+        before=("llm keys set",),
         argv=("llm", "-m", "nan", PROMPT),
     ),
     _pypi(
@@ -97,13 +108,17 @@ CLIENTS: tuple[Client, ...] = (
         argv=("aider", "--yes-always", "--no-git", "--message", PROMPT),
         environment={"OPENAI_API_KEY": "$KEY", **NO_LITELLM_CALLS},
     ),
-    _npm("openai-js", "openai@7.59.0", **_program("hello.mjs", "node")),
-    _npm("anthropic-sdk", "@anthropic-ai/sdk@1.14.0", **_program("hello.mjs", "node")),
+    _npm(
+        "openai-js",
+        "openai@7.59.0",
+        **_programs("node", "hello.mjs", "stream.mjs", "responses.mjs"),
+    ),
+    _npm("anthropic-sdk", "@anthropic-ai/sdk@1.14.0", **_programs("node", "hello.mjs")),
     _npm(
         "ai-sdk",
         "ai@7.0.173",
         "@ai-sdk/openai-compatible@3.0.92",
-        **_program("hello.mjs", "node"),
+        **_programs("node", "hello.mjs"),
     ),
     _npm(
         "opencode-1",
@@ -151,9 +166,7 @@ CLIENTS: tuple[Client, ...] = (
         "cline",
         "cline@3.0.65",
         files={},
-        before=(
-            ("cline", "auth", "-p", "openai-compatible", "-k", "$KEY", "-m", "$MODEL", "-b", "$V1"),
-        ),
+        before=("cline auth",),
         argv=("cline", PROMPT),
     ),
 )

@@ -30,7 +30,7 @@ class Place:
 
     folder: Path
     values: Mapping[str, str]
-    """Of $KEY, $MODEL, $V1 in arguments."""
+    """Of $KEY in arguments."""
 
     @property
     def home(self) -> Path:
@@ -105,9 +105,13 @@ def _call(argv: Sequence[str], cwd: Path | None = None) -> None:
         raise Failed(_tail(run.stdout + run.stderr))
 
 
-def set_up(client: Client, place: Place, html: str) -> None:
-    """Writes what the page shows, with the key in its place, as the reader's browser would."""
-    shown = code_of(html)
+def set_up(client: Client, place: Place, html: str) -> list[str]:
+    """Writes what the page shows, with the key in its place, as the reader's browser would; gives
+    back the commands that the client is prepared with, as the page shows them too."""
+    shown = {
+        label: text.replace("YOUR_KEY", place.values["KEY"])
+        for label, text in code_of(html).items()
+    }
     shutil.rmtree(place.home, ignore_errors=True)
     place.home.mkdir(parents=True)
     for label, path in client.files.items():
@@ -115,14 +119,25 @@ def set_up(client: Client, place: Place, html: str) -> None:
             raise Failed(f"The page shows no {label}.")
         target = place.home / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(shown[label].replace("YOUR_KEY", place.values["KEY"]))
-    if client.argv[0] == "node":  # modules are looked up from the program's folder
+        target.write_text(shown[label])
+    if any(
+        path.endswith(".mjs") for path in client.files.values()
+    ):  # modules are looked up from the program's folder
         (place.home / "node_modules").symlink_to(place.folder / "node_modules")
+    return [_command(shown, beginning) for beginning in client.before]
 
 
-def ask(client: Client, place: Place) -> str:
-    for argv in client.before:
-        _run(client, place, argv)
+def _command(shown: Mapping[str, str], beginning: str) -> str:
+    lines = [line for text in shown.values() for line in text.splitlines()]
+    found = [line for line in lines if line.startswith(beginning)]
+    if len(found) != 1:
+        raise Failed(f"The page shows {len(found)} commands that begin with {beginning}.")
+    return found[0]
+
+
+def ask(client: Client, place: Place, commands: Sequence[str]) -> str:
+    for command in commands:
+        _run(client, place, ("sh", "-c", command))
     said = _run(client, place, client.argv)
     if said.lower().count(client.expects.lower()) < client.times:
         raise Failed(f"It did not say {client.expects!r}: {_tail(said)}")

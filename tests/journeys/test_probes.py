@@ -32,7 +32,7 @@ def test_every_call_works(stack: Stack, runs: list[dict[str, str]]) -> None:
 def test_pages_say_so(stack: Stack, runs: list[dict[str, str]]) -> None:
     reader = Visitor(stack).become_member()
     for page in ("claude-code", "opencode", "codex"):
-        assert "checked on" in reader.get(f"/docs/examples/{page}/")
+        assert "calls answered" in reader.get(f"/docs/examples/{page}/")
     assert "runs now" in reader.get("/docs/examples/works/")
 
 

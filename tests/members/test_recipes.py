@@ -1,4 +1,4 @@
-"""Members' recipes: review, history, votes; keys refused; who may see and change what."""
+"""Members' recipes: review, history; keys refused; who may see and change what."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from members import personal_data, recipes
+from members import personal_data, recipe_votes, recipes
 from members.models import Application, Recipe, RecipeEdit, RecipeVote, User
-from tests.pages.markup import faults
+from tests.pages.markup import faults, words
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -70,12 +70,14 @@ def test_a_key_is_refused_with_a_hint_and_kept_nowhere(mara: Client, field: str)
     assert not Recipe.objects.exists()
 
 
-def test_a_key_is_refused_in_edits_and_votes_too(member: User, admin: User) -> None:
+def test_a_key_is_refused_in_edits_and_votes_too(
+    member: User, other_member: User, admin: User
+) -> None:
     recipe = published(member, admin)
     with pytest.raises(recipes.Refused):
         recipes.edit(recipe=recipe, user=member, title="A title", version="1", body=KEY)
     with pytest.raises(recipes.Refused):
-        recipes.vote(recipe=recipe, user=member, version=KEY, works=True)
+        recipe_votes.vote(recipe=recipe, user=other_member, version=KEY, works=True)
     assert (recipe.edits.count(), RecipeVote.objects.count()) == (1, 0)
 
 
@@ -155,19 +157,26 @@ def test_only_its_author_and_admins_change_or_withdraw(
     assert stranger.post(f"/docs/texts/{recipe.pk}/vote/", {"version": "1"}).status_code == 404
 
 
-def test_votes_are_hers_for_each_version(member: User, other_member: User, admin: User) -> None:
+def test_a_version_that_is_none_is_refused(mara: Client, member: User) -> None:
+    answer = mara.post(f"{PAGE}write/", {**TEXT, "version": "the newest", "action": "save"})
+    assert answer.status_code == 422
+    assert "A version is a number, such as 2.0.16" in answer.content.decode()
+    assert not Recipe.objects.exists()
+    assert written(member, version="v2.0.16").edits.get().version == "2.0.16"
+
+
+def test_an_author_without_a_name_is_a_member(
+    member: User, other_member: User, admin: User
+) -> None:
     recipe = published(member, admin)
-    path = f"/docs/texts/{recipe.pk}/vote/"
-    voter = signed_in(other_member)
-    for version, works in (("2.0.16", "yes"), ("2.0.16", "no"), ("2.1", "yes")):
-        answer = voter.post(path, {"version": version, "works": works})
-        assert answer["Location"] == f"{PAGE}#text-{recipe.pk}"
-    recipes.vote(recipe=recipe, user=member, version="2.0.16", works=True)
-    (shown,) = recipes.published("opencode")
-    assert [(t.version, t.works, t.fails) for t in shown.tallies] == [
-        ("2.0.16", 1, 1),
-        ("2.1", 1, 0),
-    ]
+    for change in ({"name": ""}, None):
+        if change is None:
+            member.delete()
+        else:
+            User.objects.filter(pk=member.pk).update(**change)
+        for path in (PAGE, f"/docs/texts/{recipe.pk}/history/"):
+            page = words(signed_in(other_member).get(path).content.decode())
+            assert "With version 2.0.16; a member, " in page
 
 
 @pytest.mark.parametrize(
@@ -215,14 +224,16 @@ def test_ten_may_wait(member: User) -> None:
         written(member)
 
 
-def test_a_page_costs_the_same_however_many_texts(member: User, mara: Client, admin: User) -> None:
+def test_a_page_costs_the_same_however_many_texts(
+    member: User, other_member: User, mara: Client, admin: User
+) -> None:
     published(member, admin)
     mara.get(PAGE)
     with CaptureQueriesContext(connection) as first:
         mara.get(PAGE)
     for number in range(4):
         recipe = published(member, admin, title=f"Text number {number}")
-        recipes.vote(recipe=recipe, user=member, version=str(number), works=True)
+        recipe_votes.vote(recipe=recipe, user=other_member, version=str(number), works=True)
     with CaptureQueriesContext(connection) as more:
         mara.get(PAGE)
     assert len(more) == len(first)
@@ -241,9 +252,10 @@ def test_the_queue_costs_the_same_however_many_wait(member: User, admin: User) -
     assert len(more) == len(first)
 
 
-def test_she_can_take_her_texts_with_her(member: User, admin: User) -> None:
-    recipe = published(member, admin)
-    recipes.vote(recipe=recipe, user=member, version="1", works=True)
+def test_she_can_take_her_texts_with_her(member: User, other_member: User, admin: User) -> None:
+    published(member, admin)
+    theirs = published(other_member, admin)
+    recipe_votes.vote(recipe=theirs, user=member, version="1", works=True)
     data = personal_data.export(user=member)
     assert [edit["title"] for edit in data["texts"]] == ["Compaction never starts"]
     assert [vote["version"] for vote in data["text_votes"]] == ["1"]

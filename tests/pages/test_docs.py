@@ -9,11 +9,14 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone, translation
 from django.utils.formats import date_format
+from pytest_django import DjangoAssertNumQueries
 
+from inference.docs import verified
 from inference.docs.pages import load
 from inference.models import CatalogModel, Kind, ProbeResult, Slot
+from inference.probes.calls import CALLS
 from members.models import User
-from tests.pages.markup import faults, read
+from tests.pages.markup import faults, read, words
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -75,6 +78,17 @@ def test_pages_are_filled_with_what_runs_now(
     assert '"model": "nan/other"' in text_of(client, "/docs/examples/opencode-1/")
 
 
+def test_the_first_call_has_both_names_both_addresses_and_the_limits(
+    client: Client, slot: Slot
+) -> None:
+    page = words(text_of(client, "/docs/first-call/"))
+    assert f"for nearly everything {settings.API_URL}/v1 " in page
+    assert f"clients of Anthropic's API {settings.API_URL} " in page
+    assert "nan is a stable name" in page
+    assert "answers to its own name too, some-model ," in page
+    assert "The context is 65432 tokens today, and the longest answer 12345." in page
+
+
 def test_a_models_name_is_no_markup(client: Client, slot: Slot) -> None:
     raw = client.get("/docs/first-call/").content.decode()
     assert "Some &lt;b&gt;Model&lt;/b&gt;" in raw
@@ -123,11 +137,31 @@ def test_the_key_field_has_no_name_and_is_in_no_form(client: Client, slot: Slot)
     assert before.count("<form") == before.count("</form>")
 
 
-def test_the_search_works_without_javascript(client: Client) -> None:
-    page = text_of(client, "/docs/examples/?q=SIMON&api=chat")
-    assert ("/docs/examples/llm/" in page, "/docs/examples/codex/" in page) == (True, False)
-    page = text_of(client, "/docs/examples/?api=responses&kind=terminal")
-    assert ("/docs/examples/codex/" in page, "/docs/examples/llm/" in page) == (True, False)
+def listed(client: Client, query: str) -> list[str]:
+    page = client.get(f"/docs/examples/?{query}", headers={"accept-language": "en"})
+    return re.findall(r'id="page-([\w-]+)"', page.content.decode())
+
+
+def test_search_and_filters_work_without_javascript(client: Client) -> None:
+    assert listed(client, "q=SIMON&api=chat") == ["llm"]
+    assert listed(client, "api=responses&client=terminal") == ["codex", "curl"]
+    assert listed(client, "client=codex") == ["codex"]
+    assert listed(client, "client=codex&api=messages") == []
+    assert len(listed(client, "")) == len([p for p in load("es").values() if not p.is_guide])
+    page = text_of(client, "/docs/examples/?client=codex&api=responses&q=agent")
+    for chosen in ('<option value="codex" selected>', '<option value="responses" selected>'):
+        assert chosen in page
+    assert 'value="agent"' in page
+
+
+def test_guides_are_found_by_api_and_words(client: Client) -> None:
+    page = text_of(client, "/docs/examples/?api=embeddings")
+    assert '<a href="/docs/embeddings/">' in page
+    assert "No example fits" not in page
+    assert '<a href="/docs/prefix-cache/">' in text_of(client, "/docs/examples/?q=cache")
+
+
+def test_a_search_without_a_find_says_what_else(client: Client) -> None:
     assert "No example fits" in text_of(client, "/docs/examples/?q=%3Cscript%3Ezz")
     assert "<script>zz" not in client.get("/docs/examples/?q=<script>zz").content.decode()
 
@@ -137,23 +171,72 @@ def probe(slot: Slot, call: str, *, ok: bool = True, **fields: object) -> None:
 
 
 def test_the_badge_says_what_the_probes_found(client: Client, slot: Slot) -> None:
-    path = "/docs/examples/claude-code/"
-    assert "Not checked yet with Some <b>Model</b>" in text_of(client, path)
+    path = "/docs/examples/opencode-1/"
+    page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
+    assert "calls not checked yet With Some &lt;b&gt;Model" in page
+    assert "A tool call, streamed: not checked yet" in page
     long_ago = timezone.now() - timedelta(days=3)
-    probe(slot, "messages", checked_at=long_ago)
-    probe(slot, "count_tokens")
+    probe(slot, "stream", checked_at=long_ago)
+    probe(slot, "tools_stream")
     with translation.override("en"):
         day = date_format(timezone.localtime(long_ago), "DATE_FORMAT")
-    page = " ".join(text_of(client, path).split())
-    assert f"Works with Some <b>Model</b>, checked on {day}." in page
-    ProbeResult.objects.filter(call="messages").update(ok=False, code="smoke_events")
-    page = text_of(client, path)
-    assert "the events of a stream come in a wrong order" in page
-    assert "The admins know" in page
+    page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
+    assert "calls answered We made each of them with Some &lt;b&gt;Model" in page
+    assert f"on {day}, without the client:" in page
+    ProbeResult.objects.filter(call="stream").update(ok=False, code="smoke_half_stream")
+    page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
+    assert "a call fails" in page
+    assert "Chat, streamed: fails , the answer breaks off" in page
+    assert "A tool call, streamed: answered" in page
+    assert "The admins know. Your configuration can stay as it is." in page
 
 
 def test_what_the_model_does_not_claim_is_no_failure(client: Client, slot: Slot) -> None:
-    assert "does not offer a call that this page needs" in text_of(client, "/docs/images/")
+    page = words(client.get("/docs/images/", headers={"accept-language": "en"}).content.decode())
+    assert "not with this model" in page
+    assert "A picture: this model does not offer it" in page
+    assert "The admins know" not in page
+
+
+def all_calls_answer(slot: Slot) -> None:
+    for call in CALLS:
+        probe(slot, call.name)
+
+
+def test_calls_that_answer_are_not_a_client_that_was_run(client: Client, slot: Slot) -> None:
+    """Two facts, in words of their own: on the page and on the list."""
+    all_calls_answer(slot)
+    for name, page in load("en").items():
+        if page.is_guide:
+            continue
+        shown = words(text_of(client, f"/docs/examples/{name}/"))
+        runs = verified.of(name)
+        assert "calls answered We made each of them" in shown
+        assert shown.count("✓ Verified with ") == len(runs)
+        assert all(f"✓ Verified with {run.package} {run.version}" in shown for run in runs)
+        assert ("not verified by us" in shown) == (not runs)
+        assert (str(page.why_unverified) in shown) or runs
+
+
+def test_the_list_says_both_of_each_client(client: Client, slot: Slot) -> None:
+    all_calls_answer(slot)
+    page = words(text_of(client, "/docs/examples/?client=zed"))
+    assert "Client: not verified by us API calls: calls answered" in page
+    (run,) = verified.of("codex")
+    page = words(text_of(client, "/docs/examples/?client=codex"))
+    assert f"Client: ✓ {run.package} {run.version} API calls: calls answered" in page
+    assert "not verified by us" not in page
+    ProbeResult.objects.filter(call="responses_tools").update(ok=False)
+    assert "a call fails" in words(text_of(client, "/docs/examples/?client=codex"))
+
+
+def test_the_list_costs_the_same_however_many_pages(
+    client: Client, slot: Slot, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    all_calls_answer(slot)
+    for address in ("/docs/examples/", "/docs/examples/?client=zed"):
+        with django_assert_num_queries(2):
+            client.get(address)
 
 
 def test_members_see_the_table(member: User, slot: Slot) -> None:

@@ -14,6 +14,8 @@ from inference.docs.pages import CODE, LANGUAGES, load
 from inference.docs.values import Reading
 from inference.models import CatalogModel, Kind, Slot
 from inference.probes.calls import BY_NAME
+from tests.clients.catalogue import CLIENTS as RUN
+from tests.clients.catalogue import SYSTEM
 
 NAMES = sorted(load("es"))
 CLIENTS = [name for name in NAMES if not load("es")[name].is_guide]
@@ -43,15 +45,30 @@ def code_of(name: str) -> dict[str, str]:
     }
 
 
-def test_both_languages_have_the_same_pages() -> None:
+def test_every_client_and_guide_has_a_page_in_both_languages() -> None:
     assert sorted(load("en")) == NAMES
-    assert len(NAMES) == 28
+    assert sorted(CLIENTS) == [
+        *("ai-sdk", "aider", "anthropic-sdk", "claude-code", "cline", "codex", "continue", "curl"),
+        *("cursor", "kilo", "langchain", "llm", "open-webui", "openai-js", "openai-python"),
+        *("opencode", "opencode-1", "qwen-code", "zed"),
+    ]
+    assert sorted(set(NAMES) - set(CLIENTS)) == [
+        *("embeddings", "errors", "first-call", "images", "prefix-cache", "reasoning"),
+        *("rotations", "streaming", "tool-calls"),
+    ]
+    assert "legacy" in load("en")["continue"].title
+
+
+def test_pages_that_have_a_file_have_it_to_download_and_in_one_line() -> None:
+    """The others have none: two are set up by mouse, and one of them in its own terminal."""
+    assert [name for name in CLIENTS if not load("en")[name].file] == ["cline", "cursor"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_differ_in_words_only(name: str) -> None:
     spanish, english = load("es")[name], load("en")[name]
-    for field in ("kind", "order", "apis", "needs", "file", "path", "words", "files"):
+    same = ("kind", "order", "apis", "needs", "unverified", "file", "path", "words", "files")
+    for field in same:
         assert getattr(spanish, field) == getattr(english, field), field
     assert places(spanish.body) == places(english.body)
     headings = [re.findall(r"^#+ ", page.body, re.M) for page in (spanish, english)]
@@ -152,13 +169,46 @@ def test_what_nobody_knows_yet_is_said_and_not_invented() -> None:
 def test_the_search_ignores_case_accents_and_order() -> None:
     assert [page.name for page in pages.listing(text="CLAUDE code")][:1] == ["claude-code"]
     assert "cline" in [page.name for page in pages.listing(text="roo")]
-    assert [page.name for page in pages.listing(api="responses", kind="terminal")] == [
+    assert [page.name for page in pages.listing(api="responses", client="terminal")] == [
         "codex",
         "curl",
     ]
     assert pages.listing(text="zzz") == []
     assert load("es")["errors"].says("límites ERRORES")
     assert load("es")["errors"].says("limites")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_routes_of_a_page_are_those_of_its_calls(name: str) -> None:
+    page = load("en")[name]
+    used = {BY_NAME[call].api for call in page.needs}
+    assert page.apis == tuple(api for api in pages.APIS if api in used)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_page_needs_the_calls_that_its_client_made_and_no_other(name: str) -> None:
+    """As `make test-clients` saw them pass; tests/journeys/test_page_code.py has the guides. What
+    we have not run says so, and why."""
+    page, runs = load("en")[name], verified.of(name)
+    assert bool(page.unverified) == (not runs)
+    assert page.needs
+    if runs:
+        assert {call for run in runs for call in run.calls} == set(page.needs)
+
+
+@pytest.mark.parametrize("name", sorted(verified.read()))
+def test_clients_were_run_with_what_their_pages_show_now(name: str) -> None:
+    """Else `make test-clients ARGS=NAME` again, and commit what it writes."""
+    page = load("en")[name]
+    assert {run.shown for run in verified.of(name)} == {verified.shown(page)}
+
+
+def test_the_versions_on_pages_are_those_that_are_run() -> None:
+    pinned = {(c.page, c.package, c.version) for c in RUN if c.registry != SYSTEM}
+    system = {(c.page, c.package) for c in RUN if c.registry == SYSTEM}
+    shown = {(name, r.package, r.version) for name, runs in verified.read().items() for r in runs}
+    assert {one for one in shown if one[:2] not in system} == pinned
+    assert {one[:2] for one in shown} >= system
 
 
 def test_verified_names_pages_that_exist() -> None:

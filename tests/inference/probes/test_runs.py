@@ -12,6 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from inference import provisioning, smoke
+from inference.engine import Engine
 from inference.gateway import Gateway
 from inference.models import (
     Alert,
@@ -27,6 +28,7 @@ from inference.models import (
 from inference.probes import calls, own_key, results, runs
 from inference.probes.results import Verdict
 from inference.probes.words import MEMBERS, OPERATORS
+from inference.simulator import tokens
 from inference.smoke.words import WORDS as SMOKE_WORDS
 from tests.inference.fleet import rooms
 from tests.inference.simulator.engines import PARSERS, RunningEngine, running
@@ -82,6 +84,26 @@ def test_every_call_of_a_well_model_works(
     assert not Alert.objects.exists()
 
 
+@pytest.mark.parametrize("context", [65_536, 131_072])
+def test_the_long_prompt_comes_close_to_the_longest(
+    slot: Slot, engine: RunningEngine, context: int
+) -> None:
+    """As the simulator counts tokens; others count more, so there is room left."""
+    asked: list[str] = []
+
+    class Noting(smoke.asking.Run):
+        def chat(self, prompt: str, **more: Any) -> Any:
+            asked.append(prompt)
+            return super().chat("say hello", **more)
+
+    about = smoke.Target(name="nan", capabilities=frozenset({"chat"}), context=context)
+    with pytest.raises(smoke.asking.Failed):
+        calls.long_context(Noting(engine=Engine(engine.url, "any"), target=about))
+    size = len(tokens.split(asked[0]))
+    assert 0.6 * context < size < 0.9 * context
+    assert calls.LONG_PATIENCE.whole < runs.LEASE.total_seconds()
+
+
 def test_the_key_lives_as_long_as_the_run_and_is_written_nowhere(
     slot: Slot, engine: RunningEngine, client_of_fake: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,14 +138,15 @@ def test_a_failure_counts_when_it_happens_twice_and_is_told(
         settings.API_URL = engine.url
         run = make_all(slot)
     failed = {result.call: result.code for result in run.results.filter(ok=False)}
-    assert failed == {"tools": "smoke_tool_call_lost", "tools_stream": "smoke_tool_call_lost"}
+    calls_of_tools = ("tools", "tools_stream", "messages_tools", "responses_tools")
+    assert failed == dict.fromkeys(calls_of_tools, "smoke_tool_call_lost")
     alert = Alert.objects.get(code="probe_failed", closed_at=None)
     assert (alert.slot, "tools (smoke_tool_call_lost)" in alert.detail) == (slot, True)
     badge = results.badge(["chat", "tools"], [slot])
     assert badge
-    assert (badge.verdict, str(badge.reason)) == (
+    assert (badge.verdict, [str(state.reason) for state in badge.states]) == (
         Verdict.FAILS,
-        str(MEMBERS["smoke_tool_call_lost"]),
+        ["", str(MEMBERS["smoke_tool_call_lost"])],
     )
     with running(*names) as engine:
         settings.API_URL = engine.url
@@ -274,6 +297,34 @@ def test_the_table_and_badges_cost_the_same_however_many_results(
     unclaimed = results.badge(["embedding"], [slot])
     assert unclaimed
     assert unclaimed.verdict == Verdict.NOT_OFFERED
+
+
+def test_of_a_page_the_worst_is_told_and_each_call_keeps_its_own(slot: Slot) -> None:
+    for name in ("chat", "stream", "tools"):
+        ProbeResult.objects.create(slot=slot, model=slot.model, call=name, ok=name != "stream")
+    needs = {
+        "well": ["chat", "tools"],
+        "unknown": ["chat", "vision"],
+        "absent": ["chat", "embedding", "vision"],
+        "broken": ["chat", "embedding", "stream", "vision"],
+        "nothing": [],
+    }
+    found = results.badges(needs, [slot])
+    assert {name: badge and badge.verdict.value for name, badge in found.items()} == {
+        "well": "works",
+        "unknown": "not_checked",
+        "absent": "not_offered",
+        "broken": "fails",
+        "nothing": None,
+    }
+    broken = found["broken"]
+    assert broken
+    assert [(state.call.name, state.verdict.value) for state in broken.states] == [
+        ("chat", "works"),
+        ("embedding", "not_offered"),
+        ("stream", "fails"),
+        ("vision", "not_checked"),
+    ]
 
 
 def test_command_shows_what_was_found(slot: Slot, capsys: pytest.CaptureFixture[str]) -> None:
