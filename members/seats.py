@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from django.core.cache import cache
-from django.db.models import Sum
+from django.db.models import Prefetch
 
-from inference.models import Server
+from inference.models import Replica, Server
 from members.models import Application, Membership
 
 SHOWN_SECONDS = 30
@@ -24,10 +24,12 @@ class Seats:
 
 
 def count() -> Seats:
-    total = Server.objects.filter(active=True).aggregate(total=Sum("seats"))["total"] or 0
+    replicas = Prefetch("replicas", Replica.objects.select_related("slot"))
+    servers = Server.objects.filter(active=True).prefetch_related(replicas)
     unconfirmed = Application.objects.filter(
         state=Application.State.APPROVED, user__membership=None
     ).count()
+    total = sum(server.seats_in_service for server in servers)
     return Seats(total=total, taken=Membership.objects.seated().count() + unconfirmed)
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from inference.models.catalog import CatalogModel, Slot
+from inference.models.catalog import CatalogModel, Kind, Slot
 
 SILENT = timedelta(seconds=30)
 """A server that has not reported for so long is called silent; it reports every five seconds."""
@@ -19,7 +19,8 @@ PLACES = 32
 
 
 class Server(models.Model):
-    """A GPU server, and how many members it carries: the seats that the waitlist fills.
+    """A GPU server, and how many members it carries with every replica that has been put in
+    service on it: the seats that the waitlist fills.
 
     What stands below *reported* is what its worker last said; only `inference.fleet.reports`
     writes it.
@@ -52,6 +53,16 @@ class Server(models.Model):
     @property
     def queue(self) -> str:
         return f"gpu.{self.name}"
+
+    @property
+    def seats_in_service(self) -> int:
+        """Its seats' share of what is not taken out. A replica that is down is to serve again, and
+        one that was never put in has added nothing yet: neither changes it."""
+        chat = [r for r in self.replicas.all() if r.goal_number and r.slot.kind == Kind.CHAT]
+        kept = sum(replica.goal == Goal.SERVE for replica in chat)
+        if not self.active:
+            return 0
+        return self.seats * kept // len(chat) if chat else self.seats
 
     def silent(self, now: datetime) -> bool:
         return self.reported_at is None or now - self.reported_at > SILENT

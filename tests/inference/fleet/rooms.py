@@ -88,6 +88,7 @@ def serving(of: Slot, on: Server, number: int = 1, **fields: Any) -> Replica:
         on,
         number,
         goal=Goal.SERVE,
+        goal_number=1,
         goal_model=model,
         model=model,
         state=ReplicaState.SERVING,

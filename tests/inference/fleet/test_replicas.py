@@ -93,6 +93,20 @@ def test_a_model_that_needs_more_gpus_than_there_are(chat: Slot, machine_room: S
     assert refused(lambda: replicas.put_in_service(replica=replica, actor=None)) == "gpus_differ"
 
 
+def test_seats_follow_a_replica_that_is_taken_out(
+    machine_room: Server, first: Replica, second: Replica, chat: Slot
+) -> None:
+    """One that is down, or was never put in service, changes nothing."""
+    before = seats.count().total
+    Replica.objects.filter(pk=second.pk).update(state="failed")
+    rooms.replica(chat, machine_room, 3)
+    assert seats.count().total == before
+    replicas.take_out(replica=second, actor=None)
+    assert seats.count().total == before - machine_room.seats + machine_room.seats // 2
+    replicas.put_in_service(replica=second, actor=None)
+    assert seats.count().total == before
+
+
 def test_a_server_goes_out_and_comes_back_with_its_seats(
     machine_room: Server, first: Replica, second: Replica, chat: Slot, new: CatalogModel
 ) -> None:
