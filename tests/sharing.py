@@ -1,7 +1,7 @@
 """How several processes share the tests (`make test`).
 
-The tests of a file stay together. Those of the whole stack go to two processes, which each start
-one: what swaps models, and the rest. By paths, because the process that hands out knows no more;
+The tests of a file stay together. Those of the whole stack are three shares, for processes that each
+start one: swaps of models, parts killed in the midst of them, and the rest. By paths, because the process that hands out knows no more;
 xdist's own groups do nothing with pytest 9.2.
 """
 
@@ -26,7 +26,10 @@ class Shares(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if not on_stack(nodeid):
             return _path(nodeid)
-        return "swaps" if PurePosixPath(_path(nodeid)).name.startswith("test_swap") else "stack"
+        file = PurePosixPath(_path(nodeid)).name
+        if file == "test_swap_kills.py":
+            return "kills"
+        return "swaps" if file.startswith("test_swap") else "stack"
 
 
 def _path(nodeid: str) -> str:
