@@ -1,8 +1,8 @@
 """How several processes share the tests (`make test`).
 
-The tests of a file stay together. Those of the whole stack are three shares, for processes that each
-start one: swaps of models, parts killed in the midst of them, and the rest. By paths, because the process that hands out knows no more;
-xdist's own groups do nothing with pytest 9.2.
+The tests of a file stay together. Those of the whole stack are three shares, for processes that
+each start one: swaps of models, parts killed in the midst of them, and the rest. By paths, because
+the process that hands out knows no more; xdist's own groups do nothing with pytest 9.2.
 """
 
 from pathlib import PurePosixPath
