@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from inference.docs.pages import load
@@ -21,13 +22,8 @@ WITH_CODE = [name for name, page in load("en").items() if page.is_guide and page
 
 
 @pytest.fixture(scope="module")
-def reader(stack: Stack) -> Visitor:
-    return Visitor(stack).become_member()
-
-
-@pytest.fixture(scope="module")
-def key(reader: Visitor) -> str:
-    return reader.create_key()
+def key(stack: Stack) -> str:
+    return Visitor(stack).become_member().create_key()
 
 
 @pytest.fixture
@@ -51,11 +47,11 @@ def red_square() -> bytes:
 @pytest.mark.parametrize("language", ["en", "es"])
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_a_guides_code_answers_and_makes_the_calls_it_names(
-    stack: Stack, reader: Visitor, key: str, relay: Relay, tmp_path: Path, name: str, language: str
+    stack: Stack, key: str, relay: Relay, tmp_path: Path, name: str, language: str
 ) -> None:
     page = load(language)[name]
-    reader.http.headers["Accept-Language"] = language
-    code = code_of(reader.get(f"/docs/{name}/"))[page.title]
+    read = httpx.get(f"{stack.site}/docs/{name}/", headers={"Accept-Language": language})
+    code = code_of(read.raise_for_status().text)[page.title]
     (tmp_path / "picture.png").write_bytes(red_square())
     said = run(code.replace(stack.api, relay.url).replace("YOUR_KEY", key), tmp_path)
     assert said.strip()

@@ -173,7 +173,7 @@ def probe(slot: Slot, call: str, *, ok: bool = True, **fields: object) -> None:
 def test_the_badge_says_what_the_probes_found(client: Client, slot: Slot) -> None:
     path = "/docs/examples/opencode-1/"
     page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
-    assert "calls not checked yet With Some &lt;b&gt;Model" in page
+    assert "not all calls checked yet With Some &lt;b&gt;Model" in page
     assert "A tool call, streamed: not checked yet" in page
     long_ago = timezone.now() - timedelta(days=3)
     probe(slot, "stream", checked_at=long_ago)
@@ -182,7 +182,7 @@ def test_the_badge_says_what_the_probes_found(client: Client, slot: Slot) -> Non
         day = date_format(timezone.localtime(long_ago), "DATE_FORMAT")
     page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
     assert "calls answered We made each of them with Some &lt;b&gt;Model" in page
-    assert f"on {day}, without the client:" in page
+    assert f"on {day}. That was without the client." in page
     ProbeResult.objects.filter(call="stream").update(ok=False, code="smoke_half_stream")
     page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
     assert "a call fails" in page
@@ -224,7 +224,7 @@ def test_the_list_says_both_of_each_client(client: Client, slot: Slot) -> None:
     assert "Client: not verified by us API calls: calls answered" in page
     (run,) = verified.of("codex")
     page = words(text_of(client, "/docs/examples/?client=codex"))
-    assert f"Client: ✓ {run.package} {run.version} API calls: calls answered" in page
+    assert f"Client: ✓ verified {run.package} {run.version} API calls: calls answered" in page
     assert "not verified by us" not in page
     ProbeResult.objects.filter(call="responses_tools").update(ok=False)
     assert "a call fails" in words(text_of(client, "/docs/examples/?client=codex"))
