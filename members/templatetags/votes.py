@@ -137,13 +137,15 @@ class Row:
 
 @register.simple_tag
 def beside(card: Card, current: Card) -> dict[str, Any]:
-    """The facts in which both differ, and the others. Another licence is too long for a column."""
-    licence = Row(name=_("Licence"), mine=_licence(card), theirs=_licence(current))
+    """Figures in which both differ, and the others; beside them what takes words, which columns are
+    too narrow for on a phone."""
     rows = [_fit(card, current), *_figures(card, current)]
-    differing = [row for row in rows if row.differs]
-    same = [row for row in (*rows, licence) if not row.differs]
-    rest = [*same, *_skills(card, current)]
-    return {"differing": differing, "rest": rest, "licence": licence if licence.differs else None}
+    return {
+        "differing": [row for row in rows if row.differs],
+        "same": [row for row in rows if not row.differs],
+        "licence": Row(name=_("Licence"), mine=_licence(card), theirs=_licence(current)),
+        "skills": _skills(card, current),
+    }
 
 
 def _fit(card: Card, current: Card) -> Row:

@@ -94,9 +94,9 @@ def opens_and_closes(page: Page, name: str) -> None:
     card = page.locator(".candidates .card", has_text=name)
     rest = card.locator("details")
     expect(card.locator("> .beside tbody tr").first).to_be_visible()
-    expect(rest.get_by_role("cell", name="Spanish, English, Catalan")).to_be_hidden()
+    expect(rest.get_by_text("Spanish, English, Catalan")).to_be_hidden()
     rest.locator("summary").click()
-    expect(rest.get_by_role("cell", name="Spanish, English, Catalan")).to_be_visible()
+    expect(rest.get_by_text("Spanish, English, Catalan")).to_be_visible()
     rest.locator("summary").click()
 
 

@@ -98,7 +98,7 @@ def test_what_has_been_replaced_does_not_run_now(won: Vote, alma: Client, bea: C
     won.slot.save()
     said = text(alma.get(PAGE))
     assert "runs now: keep it" not in said
-    assert "A. Now-One org/now-one ran when the vote opened: keep it" in said
+    assert "A. Now-One org/now-one ran then: keep it" in said
     row = Proposal.objects.get(repo=A)
     for page in (f"/staff/proposals/{row.pk}/", f"/vote/proposals/{row.pk}/"):
         said = text((alma if "staff" in page else bea).get(page))
