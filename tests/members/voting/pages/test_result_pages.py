@@ -20,7 +20,7 @@ from members.models import Ballot, Candidate, User, Vote
 from members.voting import ballots, receipts, rounds
 from tests.members.voting.conftest import A, B, guards_off, in_days
 from tests.members.voting.pages.conftest import text
-from tests.pages.markup import words
+from tests.pages.markup import words as read_words
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -171,7 +171,7 @@ def test_the_program_that_is_downloaded_counts_with_nothing_else_of_ours(
         (tmp_path / name).write_bytes(answer.getvalue())
     with zipfile.ZipFile(tmp_path / "nan-tally.zip") as packed:
         packed.extractall(tmp_path)
-    code = [words(one) for one in re.findall("<code>(.+?)</code>", page)]
+    code = [read_words(one) for one in re.findall("<code>(.+?)</code>", page)]
     said = [one.removeprefix("python3 -m ") for one in code if one.startswith("python3")]
     assert len(said) == 2
     for arguments in said:
@@ -222,7 +222,7 @@ def test_an_option_has_one_letter_wherever_it_stands(
 def test_the_page_to_count_again_shows_our_table(closed: Vote, ana: Client) -> None:
     page = ana.get(f"{PAGE}check/").content.decode()
     assert 'data-file="/vote/2026-Q4/ballots.json"' in page
-    assert "nan-2026-Q4-ballots.csv --roll 4 --quorum 30" in words(page)
+    assert "nan-2026-Q4-ballots.csv --roll 4 --quorum 30" in read_words(page)
     assert closed.ballots_digest in page
 
 
