@@ -33,14 +33,15 @@ def number(name: str, default: int) -> int:
 def postgres(name: str, *, pool_size: int) -> dict[str, Any]:
     """`postgresql://user:password@host:port/database` as a Django database setting.
 
-    Each process holds at most `pool_size` connections and waits at most five seconds for one,
-    so that the sum over all processes can be kept below Postgres' max_connections. After an outage
-    it is back within two seconds: the pool's own waits would grow to minutes, and a connection that
-    broke meanwhile is noticed before a query is sent over it.
+    Each process holds at most `pool_size` connections, so that the sum over all processes can be
+    kept below Postgres' max_connections. It waits at most three seconds for one, and not at all
+    while the database is known to be away (nan/postgres/base.py). After an outage it is back within
+    two seconds: the pool's own waits would grow to minutes, and a connection that broke meanwhile
+    is noticed before a query is sent over it.
     """
     url = urlsplit(text(name))
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "nan.postgres",
         "NAME": unquote(url.path.lstrip("/")),
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),
@@ -51,7 +52,7 @@ def postgres(name: str, *, pool_size: int) -> dict[str, Any]:
             "pool": {
                 "min_size": 1,
                 "max_size": pool_size,
-                "timeout": 5,
+                "timeout": 3,
                 "reconnect_timeout": 2,
             },
             "connect_timeout": 3,

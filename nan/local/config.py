@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 HOST = ports.HOST
 
 # Database connections that each process may hold: threads that run queries, plus the pool's spare.
-WEB_WORKERS, WEB_THREADS = 2, 4
+# The edge lets in fewer pages at once that need the database than one process of the web has
+# threads (deploy/haproxy/haproxy.cfg), so that others never wait behind them.
+WEB_WORKERS, WEB_THREADS = 2, 8
 POOL_SIZE: Mapping[str, int] = {
     "web": WEB_THREADS,
     "worker-default": 4,

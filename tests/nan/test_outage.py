@@ -26,22 +26,25 @@ print(answer.content.decode())
 """
 
 
-def ask_without_database(path: str, session: str = "x" * 32) -> list[str]:
+def environment_without_database() -> dict[str, str]:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    environment = {
+    return {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "nan.settings",
         "DATABASE_URL": f"postgresql://nan:nan@127.0.0.1:{port}/nan",
         "LOG_LEVEL": "CRITICAL",
     }
+
+
+def ask_without_database(path: str, session: str = "x" * 32) -> list[str]:
     run = subprocess.run(
         [sys.executable, "-c", ASK.format(path=path, session=session)],
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=environment,
+        env=environment_without_database(),
         timeout=60,
     )
     assert run.returncode == 0, run.stderr
