@@ -25,6 +25,7 @@ IDLE_LOOKS = 2
 RETRIES = (0, 30, 120, 600)
 """Seconds before a failed engine is started again when no swap decides; then people must."""
 SETTLED = timedelta(minutes=10)
+RUN_ENDED = "run_ended"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,8 +272,12 @@ def _stop(replica: Replica) -> None:
 
 
 def _fail_with_cause(replica: Replica) -> None:
-    """In the engine's own words where they were understood."""
+    """In the engine's own words where they were understood. One that was stopped together with
+    everything has not failed: it just starts again."""
     cause = replica.report.get("cause") or {}
+    if cause.get("code") == RUN_ENDED:
+        move(replica, ReplicaState.STOPPING, detail=RUN_ENDED)
+        return
     lost = "engine_lost" if not replica.report else "engine_died"
     _fail(replica, cause.get("code") or lost, cause.get("text", ""))
 

@@ -11,7 +11,9 @@ from django.utils import timezone
 from inference import wake
 from inference.fleet import alerts, tell
 from inference.fleet.change import note_server
+from inference.heartbeats import looking
 from inference.models import Replica, Server
+from inference.models.fleet import SILENT
 
 log = structlog.get_logger(__name__)
 
@@ -119,8 +121,10 @@ def _check(found: Any) -> bool:
 
 
 def ask_all() -> None:
-    """On the beat: every server that should be there is asked, and missed when it is silent."""
+    """On the beat: every server that should be there is asked, and missed when it is silent, but
+    only if it was asked all the while."""
     now = datetime.now(UTC)
+    asked = now - looking(now) > SILENT
     servers = list(Server.objects.exclude(joined_at=None, join_until=None))
     # Read after the reports: whatever engine one of them names was in a row before it was started.
     held = set(Replica.objects.exclude(instance="").values_list("instance", flat=True))
@@ -129,7 +133,8 @@ def ask_all() -> None:
             tell.forget(server, instance)
         tell.report(server)
         if server.joined_at and server.active and server.silent(now):
-            alerts.open_alert("server_silent", server=server)
+            if asked:
+                alerts.open_alert("server_silent", server=server)
         else:
             alerts.close_alert("server_silent", server=server)
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Literal
 
 import structlog
 from django.conf import settings
 
+from inference import heartbeats
 from inference.engine import Engine, EngineUnavailable
 from inference.fleet import alerts, signs
 from inference.fleet.machine import Sight
@@ -26,6 +27,8 @@ WANTED: dict[str, Literal["ready", "drain", "out"]] = {
     ReplicaState.DRAINING: "drain",
 }
 LOOKS_AT_ONCE = 8
+POOL_PATIENCE = timedelta(seconds=15)
+"""One look that took too long is no outage: on a machine under load a second may pass."""
 
 
 @cache
@@ -48,15 +51,18 @@ def place(replica: Replica) -> Place:
     )
 
 
-def look_at_pool(replicas: Sequence[Replica]) -> PoolView | None:
+def look_at_pool(replicas: Sequence[Replica], now: datetime) -> PoolView | None:
     """Brings the pool to what the rows say and reads it back; None while it can't be reached."""
     placed = [replica for replica in replicas if replica.server.address]
     try:
         view = reconcile(pool(), [place(replica) for replica in placed])
         signs.put_up(pool())
     except PoolUnavailable as error:
-        alerts.open_alert("pool_unreachable", detail=error.code)
+        since = heartbeats.missed_since(heartbeats.POOL, now)
+        if now - since > POOL_PATIENCE:
+            alerts.open_alert("pool_unreachable", detail=error.code, at=since)
         return None
+    heartbeats.seen(heartbeats.POOL, now)
     alerts.close_alert("pool_unreachable")
     return view
 
@@ -65,7 +71,7 @@ def look(
     replicas: Sequence[Replica], *, now: datetime, check: Callable[[Replica], None]
 ) -> dict[int, Sight]:
     """For each replica what this round may decide on. Network only, no rows, in the threads."""
-    view = look_at_pool(replicas)
+    view = look_at_pool(replicas, now)
     asked = [replica for replica in replicas if replica.state in LOOKS]
     with ThreadPoolExecutor(LOOKS_AT_ONCE) as threads:
         answers = dict(

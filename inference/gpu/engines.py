@@ -42,6 +42,7 @@ class Engines:
             return
         now = time.time()
         record = Record(instance=instance, asked_at=now, since=now, boot=processes.boot())
+        record.run = self._host.run
         record.spec = spec.to_json() if spec else None
         if spec and refusal is None:
             refusal = self._refusal(spec)
@@ -125,7 +126,7 @@ class Engines:
         if record.state != "exited":
             record.cause = (
                 record.cause
-                or _untold(record)
+                or _untold(record, self._host.run)
                 or causes.recognise(
                     lines,
                     exit_code=seen.exit_code,
@@ -200,10 +201,12 @@ class Engines:
         self._state.save(record)
 
 
-def _untold(record: Record) -> dict[str, str] | None:
+def _untold(record: Record, run: str) -> dict[str, str] | None:
     """Ends of which the engine's logs say nothing."""
     if record.stop_at is not None:
         return None
+    if record.run != run:
+        return {"code": "run_ended", "text": "It ended with an earlier run of this host's stack."}
     if record.boot != processes.boot():
         return {"code": "host_restarted", "text": "The host was restarted."}
     if record.started_at is None:

@@ -41,6 +41,9 @@ class Host:
     engine_key: str = field(repr=False)
     hub_token: str = field(repr=False)
     inherited: Mapping[str, str] = field(repr=False)
+    run: str
+    """NAN_GPU_RUN: which run of the local stack this is, whose engines end with it. Empty on a GPU
+    server: there they outlive the worker."""
     simulator: Mapping[str, str]
     """SIM_ variables of the host, for simulated engines."""
 
@@ -71,6 +74,7 @@ class Host:
             image=_like(env, "NAN_ENGINE_IMAGE", IMAGE) if driver == "compose" else "",
             engine_key=_given(env, "ENGINE_API_KEY"),
             hub_url=env.get("HF_ENDPOINT", ""),
+            run=env.get("NAN_GPU_RUN", ""),
             hub_token=env.get("HF_TOKEN", ""),
             inherited={
                 **{name: env[name] for name in INHERITED if name in env},

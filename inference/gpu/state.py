@@ -39,6 +39,7 @@ class Record:
     since: float = 0.0
     started_at: float | None = None
     boot: str = ""
+    run: str = ""
     spec: dict[str, Any] | None = None
     serving: bool = False
     """Was once ready: from then on its log lines may quote a request."""

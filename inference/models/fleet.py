@@ -123,6 +123,13 @@ REPLICA_TRANSITIONS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 
 
+BEGINNING = (
+    ReplicaState.STOPPING, ReplicaState.STARTING, ReplicaState.CHECKING, ReplicaState.JOINING,
+)  # fmt: skip
+LOAD_MARGIN = timedelta(seconds=60)
+"""For the ends of what ran before, and for messages."""
+
+
 class AtDeadline(models.TextChoices):
     """What happens to requests that still run when the time to drain is over."""
 
@@ -224,6 +231,13 @@ class Replica(models.Model):
         if self.state == ReplicaState.SERVING:
             return self.goal == Goal.SERVE and self.goal_model_id == self.model_id
         return self.goal == Goal.OFF and self.state in (ReplicaState.OFF, ReplicaState.FAILED)
+
+    def begins(self, now: datetime) -> bool:
+        """On its way into service because somebody wanted it or everything was started, not
+        because it had failed; and not for longer than its model may take."""
+        if self.wanted is None or self.state not in BEGINNING or self.attempts or self.error_code:
+            return False
+        return now - self.state_since <= timedelta(seconds=self.wanted.load_seconds) + LOAD_MARGIN
 
     @property
     def report(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Engines are simulated unless ENGINE=vllm asks for real vLLM on the CPU. ENGINE=n
 worker here: then GPU servers join from elsewhere (/staff/servers/).
 """
 
+import secrets
 import sys
 from pathlib import Path
 
@@ -22,6 +23,8 @@ VLLM_MODELS = ROOT / ".nan" / "engine-models"
 DEVICES = {"simulator": "simulated:2x98304", "vllm": "none"}
 WAIT = {"simulator": "120", "vllm": "600", "none": "0"}  # seconds until models answer
 PORTS = ("engine", "engine2", "engine3")
+RUN = secrets.token_hex(4)
+"""This supervisor's: by it the GPU worker tells engines that ended with an earlier run."""
 
 
 class EngineError(Exception):
@@ -69,6 +72,7 @@ def _host(stack: Stack) -> dict[str, str]:
         "NAN_GPU_NAME": SERVER,
         "NAN_GPU_ADDRESS": HOST,
         "NAN_GPU_STATE": str(stack.state_dir / "engines"),
+        "NAN_GPU_RUN": RUN,
         "NAN_GPU_DRIVER": "process",
         "NAN_GPU_DEVICES": stack.environ.get("NAN_GPU_DEVICES") or DEVICES[chosen],
         "NAN_ENGINE_KIND": chosen,

@@ -198,6 +198,8 @@ def _memory_dir() -> str:
 
 
 def beat(stack: Stack) -> Part:
+    """The last to begin and the first to end: nothing is measured, and nobody alerted, while parts
+    come and go because they are meant to."""
     schedule = stack.state_dir / "run" / "beat-schedule"
     began = schedule.with_name("beat.began")
     return Part(
@@ -207,7 +209,7 @@ def beat(stack: Stack) -> Part:
             *("--schedule", str(schedule), "--pidfile", ""),
         ],
         env=environment.app(stack, part="beat"),
-        after=("migrate", "valkey"),
+        after=("edge", "worker-default", "worker-gateway", "worker-fleet"),
         # Beat stores its schedule as soon as it runs; the old one says what is overdue.
         prepare=fresh(began, touch=True),
         ready=partial(ready.written_since, began, schedule),

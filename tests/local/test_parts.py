@@ -68,6 +68,14 @@ def test_what_is_given_from_outside_is_used_and_not_started(folder: Path) -> Non
     assert (gateway["REDIS_HOST"], gateway["REDIS_PORT"]) == ("redis.example", "6380")
 
 
+def test_nothing_is_measured_while_parts_come_and_go(folder: Path) -> None:
+    """The beat begins when all that it has others look at is there, and ends before they do: parts
+    end in the order in which they need each other, backwards."""
+    needs = all_needs(parts.all_parts(stack_of(folder)))["beat"]
+    looked_at = {"edge", "gateway", "web", "postgres", "valkey"}
+    assert looked_at | {f"worker-{name}" for name in ("default", "gateway", "fleet")} <= needs
+
+
 def test_a_gateway_and_engines_of_ones_own(folder: Path) -> None:
     stack = stack_of(folder, GATEWAY_URL="http://10.0.0.5:4000", ENGINE="none")
     found = by_name(stack)

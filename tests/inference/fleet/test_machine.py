@@ -1,6 +1,7 @@
 """Each state of a replica: what it waits for, where it goes, and that it waits no longer."""
 
 import pytest
+from django.utils import timezone
 
 from inference.fleet.change import ReplicaChanged
 from inference.fleet.goals import set_goal
@@ -249,6 +250,19 @@ def test_an_engine_that_dies_in_service_is_started_again_with_growing_pauses(
             Replica.objects.filter(pk=replica.pk).update(state="serving")
     replica = look(look(replica))
     assert (replica.state, replica.retry_at) == ("failed", None)
+
+
+def test_an_engine_that_ended_with_everything_just_starts_again(
+    first: Replica, machine_room: Server, told: Told
+) -> None:
+    say(machine_room, engines={first.instance: exited("run_ended")})
+    states = []
+    for _ in range(2):
+        first = look(first)
+        states.append(first.state)
+    assert states == ["stopping", "starting"]
+    assert (first.attempts, first.error_code, first.begins(timezone.now())) == (0, "", True)
+    assert not FleetEvent.objects.filter(what="failed").exists()
 
 
 def test_an_engine_that_its_server_no_longer_knows_is_lost(

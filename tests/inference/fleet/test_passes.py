@@ -65,10 +65,14 @@ def test_without_a_pool_an_alert_is_open_and_no_drain_is_concluded(
     first: Replica, second: Replica, new: CatalogModel, told: Told
 ) -> None:
     set_goal(first, new, drain_seconds=0)
-    pauses = [passes.one_round(timezone.now()) for _ in range(4)]
+    began = timezone.now()
+    pauses = [passes.one_round(began + timedelta(seconds=n)) for n in (0, 1, 2, 14)]
     assert pauses == [passes.NEXT_STEP_SECONDS, *[passes.ROUND_SECONDS] * 3]
+    assert not Alert.objects.exists()  # a look that took too long is no outage
+    assert passes.one_round(began + timedelta(seconds=16))
     assert list(Replica.objects.values_list("state", flat=True)) == ["draining", "serving"]
-    assert Alert.objects.get().code == "pool_unreachable"
+    alert = Alert.objects.get()
+    assert (alert.code, alert.opened_at) == ("pool_unreachable", began)
 
 
 def test_a_fault_of_ours_ends_the_swap_that_met_it_and_no_other(
@@ -106,8 +110,8 @@ def test_where_nothing_moves_a_round_asks_as_often_for_eight_as_for_one(
             with CaptureQueriesContext(connection) as seen:
                 assert passes.one_round(timezone.now()) is None
             asked.append([query["sql"].split()[0] for query in seen])
-    # Replicas, slots, retired names, the alert of the pool, swaps that are due and that run.
-    assert asked == [["SELECT"] * 3 + ["UPDATE"] + ["SELECT"] * 2] * 2
+    # Replicas, slots, retired names; that the pool was seen, its alert; swaps that are due and run.
+    assert asked == [["SELECT"] * 3 + ["UPDATE"] * 2 + ["SELECT"] * 2] * 2
 
 
 def test_one_replicas_trouble_does_not_stop_the_others(

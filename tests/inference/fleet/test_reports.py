@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from inference.fleet import reports, servers
 from inference.fleet.errors import FleetRefused
-from inference.models import Alert, FleetEvent, Replica, Server
+from inference.heartbeats import ASKED, UNBROKEN
+from inference.models import Alert, FleetEvent, Heartbeat, Replica, Server
 from tests.inference.fleet import rooms
 from tests.inference.fleet.conftest import Told
 
@@ -81,11 +82,27 @@ def test_silence_opens_one_alert_and_a_word_closes_it(machine_room: Server, told
     long_ago = timezone.now() - timedelta(seconds=31)
     Server.objects.update(reported_at=long_ago)
     reports.ask_all()
+    assert alerts() == []  # nobody had asked it before
+    Heartbeat.objects.filter(name=UNBROKEN).update(at=long_ago)
+    reports.ask_all()
     reports.ask_all()
     assert alerts() == [("server_silent", True)]
     reports.take("one", report(10**18))
     reports.ask_all()
     assert alerts() == [("server_silent", False)]
+
+
+def test_a_server_that_nobody_asked_is_not_called_silent(machine_room: Server, told: Told) -> None:
+    """After a stop of everything each server's last word is old."""
+    reports.ask_all()
+    hour_ago = timezone.now() - timedelta(hours=1)
+    Heartbeat.objects.filter(name__in=(ASKED, UNBROKEN)).update(at=hour_ago)
+    Server.objects.update(reported_at=hour_ago)
+    reports.ask_all()
+    assert not Alert.objects.exists()
+    Heartbeat.objects.filter(name=UNBROKEN).update(at=timezone.now() - timedelta(seconds=31))
+    reports.ask_all()
+    assert Alert.objects.get().code == "server_silent"
 
 
 def test_engines_that_ended_are_forgotten_when_no_replica_asks_about_them(

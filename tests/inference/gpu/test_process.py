@@ -67,6 +67,26 @@ def test_an_engine_that_ended_is_not_started_again(rig: Rig) -> None:
     assert again["log"] == ["ValueError: no"]
 
 
+def test_an_engine_that_ended_with_the_stack_says_so(rig: Rig) -> None:
+    """Stopping everything ends engines too; the next run must not take that for their failure."""
+    rig.environ["NAN_GPU_RUN"] = "monday"
+    rig.script(SAY + SLEEP)
+    rig.start(spec())
+    pid = rig.pid("r1-g1")
+    rig.environ["NAN_GPU_RUN"] = "tuesday"
+    assert rig.engine("r1-g1")["state"] == "running"
+    os.kill(pid, signal.SIGTERM)
+    assert rig.until_exited("r1-g1")["cause"]["code"] == "run_ended"
+
+
+def test_an_engine_that_died_in_this_run_died(rig: Rig) -> None:
+    rig.environ["NAN_GPU_RUN"] = "monday"
+    rig.script(SAY + SLEEP)
+    rig.start(spec())
+    os.kill(rig.pid("r1-g1"), signal.SIGKILL)
+    assert rig.until_exited("r1-g1")["cause"]["code"] != "run_ended"
+
+
 def test_a_forgotten_engine_does_not_come_back(rig: Rig) -> None:
     rig.script(SAY + SLEEP)
     rig.start(spec())
