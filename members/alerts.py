@@ -1,7 +1,7 @@
 """Telling admins of the fleet's alerts: by mail when one opens, by the webhook also when it closes.
 
 `inference` opens and closes the rows. A storm is one mail: an alert waits some seconds for company,
-and one that opens soon after a mail waits for the next.
+and one that opens soon after a mail waits for the next, unless it is urgent.
 """
 
 from collections.abc import Iterable
@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 COMPANY = timedelta(seconds=10)
 APART = timedelta(minutes=5)
 """Between two mails about alerts to the same people."""
+URGENT = ("slot_down", "api_down")
+"""Members are not answered. These were a minute in coming and don't flap: they wait for nobody."""
 BACK_OFF_SECONDS = (15, 60, 300, 900, 3600)
 HOOK_ATTEMPTS = 12
 HOOKS_AT_ONCE = 4
@@ -61,6 +63,8 @@ def mail_admins(now: datetime | None = None) -> int:
 
 
 def _time_to_write(rows: list[Alert], now: datetime) -> bool:
+    if any(row.code in URGENT for row in rows):
+        return True
     last = Alert.objects.aggregate(last=Max("mailed_at"))["last"]
     return rows[0].opened_at <= now - COMPANY and (last is None or last <= now - APART)
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from inference.models import SwapState
 from inference.status.facts import Facts
 from inference.status.shelf import NothingKnown, shelf
+from inference.status.words import incident_title
 from members.models import News, User, Vote
 from members.voting import ratify, results
 
@@ -99,12 +100,10 @@ def _of_models(since: datetime) -> Iterator[Item]:
             title = _("%(slot)s: %(to)s has taken the place of %(from)s") % rotation
             yield Item(at=rotation["finished_at"], title=title, link=reverse("status"))
     for incident in _facts("incidents"):
-        over = bool(incident["ended_at"])
-        title = _("%(slot)s: the model was down") if over else _("%(slot)s: the model is down")
         if incident["began_at"] >= since:
             yield Item(
                 at=incident["began_at"],
-                title=title % {"slot": incident["slot"]},
+                title=incident_title(incident),
                 text=_last_words(incident["updates"]),
                 link=f"{reverse('status')}#incident-{incident['id']}",
             )

@@ -1,5 +1,6 @@
 """Opening and closing alerts: one row for a trouble, however often it is noticed."""
 
+from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
@@ -18,19 +19,23 @@ class About(TypedDict, total=False):
     slot: Slot
 
 
-def open_alert(code: str, *, detail: str = "", **about: Unpack[About]) -> None:
-    """Does nothing if it is open already."""
+def open_alert(
+    code: str, *, detail: str = "", at: datetime | None = None, **about: Unpack[About]
+) -> None:
+    """Does nothing if it is open already. `at`: when it began, if that was found out later."""
     if _open(code, about).exists():
         return
     try:
         with transaction.atomic():
-            Alert.objects.create(code=code, detail=detail[:400], **about)
+            Alert.objects.create(
+                code=code, detail=detail[:400], opened_at=at or timezone.now(), **about
+            )
     except IntegrityError:
         return
 
 
-def close_alert(code: str, **about: Unpack[About]) -> None:
-    _open(code, about).update(closed_at=timezone.now())
+def close_alert(code: str, *, at: datetime | None = None, **about: Unpack[About]) -> None:
+    _open(code, about).update(closed_at=at or timezone.now())
 
 
 def dismiss(alert: Alert, *, actor: Any) -> None:

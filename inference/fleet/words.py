@@ -89,6 +89,7 @@ CAUSES = {
     "revision_missing": _("The repository has no such commit."),
     "repo_gated": _("The repository is gated: accept its licence at the hub, and set HF_TOKEN."),
     "hub_unreachable": _("The hub can't be reached from the server."),
+    "run_ended": _("Its machine's stack was stopped, and the engine with it."),
     "internal": _("A fault of ours. Read the fleet worker's log."),
 }
 STATES = {
@@ -99,6 +100,10 @@ STATES = {
     "replica_down": _("A replica is down and out of the pool."),
     "replica_bad": _("A replica answered badly and was taken out of the pool."),
     "last_replica_bad": _("The only serving replica of a slot answers badly; it stays."),
+    "api_down": _("Requests are not answered: every caller of the API gets an error."),
+    "api_gateway": _("The gateway does not answer: is LiteLLM running?"),
+    "api_edge": _("Nobody answers at the API's address: is HAProxy running, and reached by it?"),
+    "api_keys": _("The gateway answers but can't check keys: is its database there?"),
     "slot_down": _("A slot's model is down: the pool has no engine in service for it."),
     "swap_failed": _("A swap failed; the old model serves again where nothing else is said."),
     "probe_failed": _("A call that examples depend on does not work as a member would make it."),

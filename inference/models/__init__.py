@@ -23,6 +23,8 @@ from inference.models.keys import (
     Reconciliation,
 )
 from inference.models.monitoring import (
+    ApiSample,
+    ApiState,
     Heartbeat,
     Incident,
     IncidentUpdate,
@@ -40,6 +42,8 @@ __all__ = [
     "REPLICA_TRANSITIONS",
     "TRANSITIONS",
     "Alert",
+    "ApiSample",
+    "ApiState",
     "AtDeadline",
     "CatalogModel",
     "FleetEvent",

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from inference.models.catalog import CatalogModel, Slot
 from inference.models.fleet import Replica
@@ -89,6 +90,39 @@ class SlotSample(models.Model):
         return f"{self.slot_id} {self.span} {self.at:%Y-%m-%d %H:%M:%S}"
 
 
+class ApiState(models.TextChoices):
+    """What a caller of the API meets, whatever her key and whichever model."""
+
+    UP = "up", pgettext_lazy("API", "answers")
+    KEYS = "keys", pgettext_lazy("API", "keys can't be checked")
+    GATEWAY = "gateway", pgettext_lazy("API", "the gateway is down")
+    EDGE = "edge", pgettext_lazy("API", "can't be reached")
+
+
+class ApiSample(models.Model):
+    """How the API stood in `seconds` until `at`, asked like any caller; an hour's row has `at` at
+    its beginning and the state of its last sample."""
+
+    rotation_seconds = 0
+    """As slots have it: a rotation concerns a model, never the way to all of them."""
+
+    span = models.CharField(max_length=4, choices=Span.choices, default=Span.RAW)
+    at = models.DateTimeField()
+    seconds = models.FloatField()
+    state = models.CharField(max_length=7, choices=ApiState.choices)
+    down_seconds = models.FloatField(default=0)
+
+    class Meta:
+        verbose_name = _("sample of the API")
+        verbose_name_plural = _("samples of the API")
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["span", "at"], name="one_sample_of_the_api")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.span} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
 class LastCount(models.Model):
     """Counters as they stood at the last sample; the next one counts from here.
 
@@ -120,12 +154,13 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
 
 
 class Incident(models.Model):
-    """A slot answered nobody, outside of a rotation. Begins and ends by itself, from samples.
+    """A slot answered nobody, outside of a rotation; without a slot, the API itself, and so none.
+    Begins and ends by itself, from samples.
 
     `began_at` and `ended_at` are when it happened; the row is written a little later.
     """
 
-    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="incidents")
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, null=True, related_name="incidents")
     began_at = models.DateTimeField(_("began"))
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
 
@@ -137,12 +172,20 @@ class Incident(models.Model):
         ordering: ClassVar[list[str]] = ["-began_at"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["slot"], condition=Q(ended_at=None), name="one_open_incident_per_slot"
+                fields=["slot"],
+                condition=Q(ended_at=None),
+                nulls_distinct=False,
+                name="one_open_incident_per_slot",
             )
         ]
 
     def __str__(self) -> str:
-        return f"{self.slot_id} {self.began_at:%Y-%m-%d %H:%M}"
+        return f"{self.about} {self.began_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def about(self) -> str:
+        """What is down, by its name."""
+        return str(self.slot) if self.slot else "API"
 
     def seconds(self, now: datetime) -> float:
         return ((self.ended_at or now) - self.began_at).total_seconds()

@@ -6,13 +6,13 @@ so that they can be read back from JSON.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Q, QuerySet, Sum
-from django.db.models.functions import TruncDay
+from django.db.models import Max, Q, QuerySet
 
 from inference.models import (
+    ApiSample,
     CatalogModel,
     Goal,
     Incident,
@@ -25,12 +25,14 @@ from inference.models import (
     Swap,
     SwapState,
 )
+from inference.models.swaps import OPEN
+from inference.status.days import DAYS, Days, days_of_api, days_of_slots
 from inference.status.figures import figures
+from inference.status.standing import state_of
 
 NOW = timedelta(minutes=5)
 FRESH = timedelta(seconds=120)
 """Beyond this a sample says nothing about now: four were missed."""
-DAYS = 30
 ANSWERING = (ReplicaState.SERVING, ReplicaState.DRAINING)
 SHOWN_FLAGS = (
     "max-model-len",
@@ -57,11 +59,11 @@ Facts = dict[str, Any]
 
 def gather(now: datetime) -> Facts:
     slots = list(Slot.objects.select_related("model"))
-    replicas = list(Replica.objects.select_related("server", "model"))
+    replicas = list(Replica.objects.select_related("server", "model", "goal_model"))
     incidents = list(_incidents(now))
     now_rows, day_rows = _engine_samples(now)
     standing = _standing(now)
-    days = _days(now)
+    days = days_of_slots(now)
     found = [
         {
             **_slot(slot, [one for one in replicas if one.slot_id == slot.pk], standing, now),
@@ -74,9 +76,25 @@ def gather(now: datetime) -> Facts:
     ]
     return {
         "made_at": now,
+        "api": {
+            **_api(now),
+            **_uptime(days_of_api(now)),
+            "incident": _told(next((i for i in incidents if _is_open(i, None)), None)),
+        },
         "slots": found,
         "incidents": [_told(incident) for incident in incidents],
         "rotations": [_rotation(swap) for swap in _rotations(now)],
+    }
+
+
+# -- The way to all models ---------------------------------------------------------------------
+def _api(now: datetime) -> Facts:
+    """As a caller meets it; `unknown` without a fresh sample."""
+    fresh = ApiSample.objects.filter(span=Span.RAW, at__gt=now - FRESH, at__lte=now)
+    last = fresh.order_by("at").last()
+    return {
+        "state": last.state if last else "unknown",
+        "sampled_at": last.at if last else None,
     }
 
 
@@ -91,7 +109,7 @@ def _slot(
         "name": slot.name,
         "title": slot.title,
         "kind": slot.kind,
-        "state": _state(slot, wanted, up),
+        "state": state_of(slot, replicas, up, now),
         "replicas_up": up,
         "replicas_wanted": wanted,
         "queued": round(seen.queued) if seen else None,
@@ -99,16 +117,6 @@ def _slot(
         "rotating_since_at": slot.rotating_since,
         "serving": list(_serving(slot, replicas)),
     }
-
-
-def _state(slot: Slot, wanted: int, up: int | None) -> str:
-    if not wanted:
-        return "off"
-    if up is None:
-        return "unknown"
-    if up == 0:
-        return "rotation" if slot.rotating_since else "down"
-    return "up" if up >= wanted or slot.rotating_since else "degraded"
 
 
 def _serving(slot: Slot, replicas: Sequence[Replica]) -> Iterable[Facts]:
@@ -177,47 +185,6 @@ def _standing(now: datetime) -> dict[int, SlotSample]:
 
 
 # -- Thirty days -------------------------------------------------------------------------------
-Days = list[Facts]
-
-
-def _days(now: datetime) -> dict[int, Days]:
-    """By slot, oldest first, one for each day, in UTC; what was not seen is in neither figure."""
-    last = SlotSample.objects.filter(span=Span.HOUR).aggregate(at=Max("at"))["at"]
-    first = (now - timedelta(days=DAYS - 1)).astimezone(UTC).date()
-    start = datetime(first.year, first.month, first.day, tzinfo=UTC)
-    hours = Q(span=Span.HOUR, at__gte=start)
-    raw = Q(span=Span.RAW, at__gte=last + timedelta(hours=1) if last else start)
-    found: dict[tuple[int, date], Mapping[str, Any]] = {}
-    for row in _by_day(SlotSample.objects.filter(hours | raw, at__lte=now)):
-        found[row["slot_id"], row["date"].date()] = row
-    slots = {slot_id for slot_id, _ in found}
-    dates = [first + timedelta(days=n) for n in range(DAYS)]
-    none = [_day(day, None) for day in dates]
-    by_slot: dict[int, Days] = defaultdict(lambda: none)
-    by_slot.update({slot: [_day(day, found.get((slot, day))) for day in dates] for slot in slots})
-    return by_slot
-
-
-def _by_day(rows: "QuerySet[SlotSample]") -> Iterable[Mapping[str, Any]]:
-    return (
-        rows.annotate(date=TruncDay("at", tzinfo=UTC))
-        .order_by()
-        .values("slot_id", "date")
-        .annotate(seen=Sum("seconds"), down=Sum("down_seconds"), rotating=Sum("rotation_seconds"))
-    )
-
-
-def _day(day: date, row: Mapping[str, Any] | None) -> Facts:
-    """`down` is without rotations, which are announced."""
-    seen, down, rotation = (row["seen"], row["down"], row["rotating"]) if row else (0, 0, 0)
-    return {
-        "day": day,
-        "seen_seconds": round(seen),
-        "down_seconds": round(down - rotation),
-        "rotation_seconds": round(rotation),
-    }
-
-
 def _uptime(days: Days) -> Facts:
     seen = sum(day["seen_seconds"] for day in days)
     down = sum(day["down_seconds"] for day in days)
@@ -230,8 +197,8 @@ def _incidents(now: datetime) -> "QuerySet[Incident]":
     return Incident.objects.filter(recent).select_related("slot").prefetch_related("updates")
 
 
-def _is_open(incident: Incident, slot: Slot) -> bool:
-    return incident.slot_id == slot.pk and incident.ended_at is None
+def _is_open(incident: Incident, slot: Slot | None) -> bool:
+    return incident.slot_id == (slot and slot.pk) and incident.ended_at is None
 
 
 def _told(incident: Incident | None) -> Facts | None:
@@ -239,7 +206,8 @@ def _told(incident: Incident | None) -> Facts | None:
         return None
     return {
         "id": incident.pk,
-        "slot": incident.slot.name,
+        "what": "model" if incident.slot else "api",
+        "slot": incident.slot.name if incident.slot else None,
         "began_at": incident.began_at,
         "ended_at": incident.ended_at,
         "updates": [
@@ -250,11 +218,10 @@ def _told(incident: Incident | None) -> Facts | None:
 
 
 def _rotations(now: datetime) -> "QuerySet[Swap]":
-    """Planned for a time and approved, or under way. Those of the last days are history."""
-    planned = Q(state=SwapState.APPROVED, start_at__isnull=False)
-    running = Q(state__in=(SwapState.RUNNING, SwapState.RETURNING))
+    """Planned, also those that wait for their second admin, as members read on their own pages; or
+    under way. Those of the last days are history. Without a time: as soon as it is approved."""
     done = Q(state=SwapState.DONE, finished_at__gte=now - timedelta(days=DAYS))
-    swaps = Swap.objects.filter(planned | running | done)
+    swaps = Swap.objects.filter(Q(state__in=OPEN) | done)
     return swaps.select_related("slot", "from_model", "to_model").order_by("start_at", "pk")
 
 
@@ -267,4 +234,5 @@ def _rotation(swap: Swap) -> Facts:
         "state": swap.state,
         "start_at": swap.started_at or swap.start_at,
         "finished_at": swap.finished_at,
+        "known_at": swap.approved_at or swap.proposed_at,
     }

@@ -23,6 +23,7 @@ from inference.models import (
     Slot,
     Swap,
 )
+from inference.status.incidents import API
 
 QUEUES = ("default", "fleet", "gateway")
 
@@ -31,10 +32,16 @@ def collect() -> Iterator[Metric]:
     now = timezone.now()
     replicas = list(Replica.objects.select_related("slot"))
     yield _states(replicas)
-    yield from _slots(replicas)
+    down: set[int | None] = set(Incident.objects.open().values_list("slot_id", flat=True))
+    yield from _slots(replicas, down)
     yield _servers(now)
     yield _stuck(now)
     yield _alerts()
+    yield GaugeMetricFamily(
+        "nan_api_incident",
+        "1 while callers of the API are not answered.",
+        value=API in down,
+    )
     yield _heartbeats()
 
 
@@ -51,7 +58,7 @@ def _states(replicas: list[Replica]) -> Metric:
     return family
 
 
-def _slots(replicas: list[Replica]) -> Iterator[Metric]:
+def _slots(replicas: list[Replica], down: set[int | None]) -> Iterator[Metric]:
     def family(name: str, text: str) -> GaugeMetricFamily:
         return GaugeMetricFamily(f"nan_slot_{name}", text, labels=["slot"])
 
@@ -59,7 +66,6 @@ def _slots(replicas: list[Replica]) -> Iterator[Metric]:
     serving = family("replicas_serving", "Replicas that serve.")
     rotating = family("rotating", "1 while a rotation is under way.")
     incident = family("incident", "1 while the slot is down, outside of a rotation.")
-    down = set(Incident.objects.open().values_list("slot_id", flat=True))
     for slot in Slot.objects.all():
         ours = [one for one in replicas if one.slot_id == slot.pk]
         name = [slot.backend]

@@ -1,6 +1,7 @@
 """/status/, /status.json and /status.atom: the same for everybody, with or without a database."""
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import wraps
 from typing import Any
 
@@ -19,6 +20,7 @@ from inference.models import SwapState
 from inference.status.bars import HEIGHT, bars, width
 from inference.status.facts import Facts
 from inference.status.shelf import Kept, NothingKnown, as_json, shelf
+from inference.status.words import API_TROUBLES, incident_title
 from inference.status.written import Written
 from nan.access import View
 from nan.outage import unavailable
@@ -75,6 +77,7 @@ def _page(kept: Kept, language: str) -> bytes:
 
 def _context(kept: Kept, age: int | None) -> dict[str, Any]:
     facts = kept.facts
+    api = facts["api"]
     rotations = facts["rotations"]
     slots = [
         {**slot, "bars": bars(slot["days"]), "width": width(slot["days"])}
@@ -82,12 +85,20 @@ def _context(kept: Kept, age: int | None) -> dict[str, Any]:
     ]
     return {
         "SITE_URL": settings.SITE_URL,
+        "API_URL": settings.API_URL,
         "MEMBER_RPM": settings.MEMBER_RPM,
         "MEMBER_PARALLEL": settings.MEMBER_PARALLEL,
         "made_at": kept.made_at,
         "old": not kept.current,
         "age": age,
+        "api": {
+            **api,
+            "trouble": API_TROUBLES.get(api["state"]),
+            "bars": bars(api["days"]),
+            "width": width(api["days"]),
+        },
         "slots": slots,
+        "unmeasured": any(slot["state"] == "unknown" for slot in slots),
         "height": HEIGHT,
         "troubled": [slot for slot in slots if slot["state"] in ("down", "degraded")],
         "incidents": facts["incidents"],
@@ -130,7 +141,8 @@ def _atom(facts: Facts, language: str) -> bytes:
         feed_url=settings.SITE_URL + reverse("status_feed"),
         feed_guid=address,
     )
-    entries = [*map(_incident_entry, facts["incidents"]), *map(_rotation_entry, facts["rotations"])]
+    rotations = [one for one in facts["rotations"] if one["state"] != SwapState.PLANNED]
+    entries = [*map(_incident_entry, facts["incidents"]), *map(_rotation_entry, rotations)]
     for entry in sorted(entries, key=lambda one: one["updateddate"], reverse=True):
         words = linebreaks(entry.pop("words")[language], autoescape=True)  # a feed's text is HTML
         found.add_item(link=f"{address}#{entry['unique_id']}", description=words, **{
@@ -140,17 +152,21 @@ def _atom(facts: Facts, language: str) -> bytes:
 
 
 def _incident_entry(incident: Facts) -> dict[str, Any]:
-    """Later words and the end make it newer, under the same id."""
+    """Later words and the end make it newer, under the same id. It says when it was, also before
+    anybody has written about it."""
     updates = incident["updates"]
     times = [incident["began_at"], incident["ended_at"], *(one["written_at"] for one in updates)]
-    over = bool(incident["ended_at"])
-    title = _("%(slot)s: the model was down") if over else _("%(slot)s: the model is down")
+    span = {"began": _moment(incident["began_at"]), "ended": _moment(incident["ended_at"])}
+    when = _("From %(began)s to %(ended)s.") if span["ended"] else _("Since %(began)s.")
     return {
         "unique_id": f"incident-{incident['id']}",
-        "title": title % {"slot": incident["slot"]},
+        "title": incident_title(incident),
         "pubdate": incident["began_at"],
         "updateddate": max(time for time in times if time),
-        "words": {code: "\n\n".join(one[code] for one in updates) for code in ("es", "en")},
+        "words": {
+            code: "\n\n".join([when % span, *(one[code] for one in updates)])
+            for code in ("es", "en")
+        },
     }
 
 
@@ -159,12 +175,16 @@ def _rotation_entry(rotation: Facts) -> dict[str, Any]:
         SwapState.APPROVED: _("%(slot)s: %(to)s takes the place of %(from)s"),
         SwapState.DONE: _("%(slot)s: %(to)s has taken the place of %(from)s"),
     }.get(rotation["state"], _("%(slot)s: %(to)s is taking the place of %(from)s"))
-    at = rotation["finished_at"] or rotation["start_at"]
-    when = timezone.localtime(at).strftime("%Y-%m-%d %H:%M %Z")
+    at = rotation["finished_at"] or rotation["start_at"] or rotation["known_at"]
+    when = _moment(at)
     return {
         "unique_id": f"rotation-{rotation['id']}",
         "title": title % rotation,
-        "pubdate": rotation["start_at"],
+        "pubdate": rotation["start_at"] or at,
         "updateddate": at,
         "words": {"es": when, "en": when},
     }
+
+
+def _moment(at: datetime | None) -> str:
+    return timezone.localtime(at).strftime("%Y-%m-%d %H:%M %Z") if at else ""

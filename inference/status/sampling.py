@@ -1,5 +1,10 @@
-"""Twice a minute: what each engine in service counted since the last time, and how each slot
-stands in the pool. One look at the pool and one GET /metrics for each engine, nothing more.
+"""Twice a minute: what each engine in service counted since the last time, how each slot stands in
+the pool, and how the API answers. One look at the pool, one GET /metrics for each engine and one
+call with an unknown key, nothing more.
+
+What nobody saw is nobody's downtime: after a break, such as a stop of everything, the first look
+only notes where the counters stand. A slot whose engines all just begin is not down either; it has
+no sample until one serves, or fails.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,12 +13,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from django.conf import settings
 from django.utils import timezone
 
+from inference.edge import look
 from inference.engine import EngineUnavailable
 from inference.engine_metrics import EngineMetrics, Histogram
 from inference.fleet.sight import engine, pool
+from inference.heartbeats import UNBROKEN
 from inference.models import (
+    ApiSample,
+    ApiState,
     Goal,
     Heartbeat,
     LastCount,
@@ -26,6 +36,7 @@ from inference.models import (
 from inference.pool import PoolUnavailable
 from inference.pool_answers import Snapshot
 from inference.status import incidents
+from inference.status.standing import begins
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +44,7 @@ SECONDS = 30
 LEAST_APART = timedelta(seconds=20)
 """A message delivered twice, or two beats, take one sample."""
 LONGEST = 90.0
-"""A sample stands for so many seconds at most: of the time before it nothing is known."""
+"""A sample stands for so many seconds at most: of a longer time before it nothing is known."""
 ENGINES_AT_ONCE = 8
 MEASURED = (ReplicaState.SERVING, ReplicaState.DRAINING)
 RUNS = "fleet"
@@ -42,6 +53,7 @@ RUNS = "fleet"
 def take(now: datetime | None = None) -> bool:
     """False: another one was taken just now."""
     now = now or timezone.now()
+    before = Heartbeat.objects.filter(name=RUNS).values_list("at", flat=True).first()
     if not _claim(now):
         return False
     slots = list(Slot.objects.all())
@@ -52,7 +64,9 @@ def take(now: datetime | None = None) -> bool:
     samples = [row for row in _of_replicas(measured, last, counts, now) if row]
     ReplicaSample.objects.bulk_create(samples, ignore_conflicts=True)
     standing = list(_of_slots(slots, replicas, _pool(), last, counts, now))
-    SlotSample.objects.bulk_create(standing, ignore_conflicts=True)
+    if not _broken(before):
+        SlotSample.objects.bulk_create(standing, ignore_conflicts=True)
+        ApiSample.objects.bulk_create([_of_api(before, now)], ignore_conflicts=True)
     LastCount.objects.bulk_create(
         counts,
         update_conflicts=True,
@@ -67,6 +81,24 @@ def _claim(now: datetime) -> bool:
     _, new = Heartbeat.objects.get_or_create(name=RUNS, defaults={"at": now})
     free = Heartbeat.objects.filter(name=RUNS, at__lte=now - LEAST_APART)
     return bool(new or free.update(at=now))
+
+
+def _broken(before: datetime | None) -> bool:
+    """Whether nobody looked for a while since then."""
+    since = Heartbeat.objects.filter(name=UNBROKEN).values_list("at", flat=True).first()
+    return bool(before and since and before < since)
+
+
+def _of_api(before: datetime | None, now: datetime) -> ApiSample:
+    state, seconds = ApiState(look(settings.API_URL)), _seconds(before, now)
+    down = 0 if state == ApiState.UP else seconds
+    return ApiSample(at=now, seconds=seconds, state=state, down_seconds=down)
+
+
+def _seconds(before: datetime | None, now: datetime) -> float:
+    """For which a sample stands: after a pause only for itself."""
+    passed = (now - before).total_seconds() if before else SECONDS
+    return passed if passed <= LONGEST else SECONDS
 
 
 def _pool() -> Snapshot | None:
@@ -193,9 +225,10 @@ def _of_slots(
         if not wanted:
             continue
         before = last.get(slot.backend)
-        seconds = (now - before.at).total_seconds() if before else float(SECONDS)
-        seconds = min(seconds, LONGEST)
-        up = _up(slot, seen)
+        seconds = _seconds(before.at if before else None, now)
+        up, errors = _up(slot, seen), _errors(slot, seen, before, counts, now)
+        if not up and begins(ours, now):
+            continue
         yield SlotSample(
             slot=slot,
             at=now,
@@ -203,7 +236,7 @@ def _of_slots(
             up=up,
             wanted=wanted,
             queued=seen.queued[slot.backend] if seen else 0,
-            errors=_errors(slot, seen, before, counts, now),
+            errors=errors,
             down_seconds=0 if up else seconds,
             rotation_seconds=seconds if not up and slot.rotating_since else 0,
         )

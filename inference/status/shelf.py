@@ -1,8 +1,9 @@
-"""The last facts, kept in the process and on disk: the status page answers whatever is away.
+"""The last facts, kept on disk and in the process: the status page answers whatever is away.
 
 A page is made from facts of a few seconds ago. They are asked for again by one request, which
 waits a little, while all others get the old ones at once. When the database can't be had, the last
-ones are shown, with their age.
+ones are shown, with their age. Each look at the rows goes into a file, from which the other
+processes of this host take it: they show the same, and only one of them asks.
 """
 
 import json
@@ -27,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 FRESH_SECONDS = 5.0
 OLD_SECONDS = 3 * FRESH_SECONDS
-DISK_SECONDS = 30.0
+NEVER = float("-inf")
 PATIENCE_SECONDS = 1.0
 """For which a request waits for newer facts when there are some: that a database is away takes
 seconds to find out. Once that is known, nobody waits."""
@@ -70,11 +71,14 @@ class Shelf:
         self._file, self._aside = file, aside
         self._lock = threading.Lock()
         self._facts: Facts | None = None
-        self._began = self._looked = self._known = self._stored = float("-inf")
-        self._failed = False
+        self._began = self._looked = self._known = NEVER
+        self._asked = self._failed = False
+        self._read_at = 0
+        """Of the file when it was last read, or written by us: its time in nanoseconds."""
 
     def look(self) -> Kept:
         """Raises NothingKnown."""
+        self._take_from_others()
         if time.monotonic() - self._looked < FRESH_SECONDS and self._facts:
             return self._as_it_is()
         if self._lock.acquire(timeout=self._patience()):
@@ -99,12 +103,35 @@ class Shelf:
 
     def forget(self) -> None:
         """Somebody has just changed what is shown."""
-        self._looked = float("-inf")
+        self._looked = NEVER
+
+    def _take_from_others(self) -> None:
+        """What another process has looked up since; one look at the file's time if there is none.
+        Not in place of the look that `forget` asks for."""
+        written_at = self._written_at()
+        if written_at == self._read_at:
+            return
+        self._read_at = written_at
+        found = self._read()
+        if found is None or (self._facts and found["made_at"] <= self._facts["made_at"]):
+            return
+        age = (timezone.now() - found["made_at"]).total_seconds()
+        self._facts, self._known = found, time.monotonic() - age
+        if age < FRESH_SECONDS:
+            self._failed = False
+        if self._looked != NEVER:
+            self._looked = max(self._looked, self._known)
+
+    def _written_at(self) -> int:
+        try:
+            return self._file.stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def _as_it_is(self) -> Kept:
         if self._facts is None:
             raise NothingKnown
-        return Kept(self._facts, current=not (self._failed or self._old))
+        return Kept(self._facts, current=self._asked and not (self._failed or self._old))
 
     def _renew_if_due(self) -> None:
         """Gives the lock back."""
@@ -121,12 +148,11 @@ class Shelf:
         except Error as error:
             log.warning("status_without_database", error=type(error).__name__)
             self._failed = True
-            self._facts = self._facts or self._read()
             if self._facts is None:
                 raise NothingKnown from error
         finally:
-            self._looked = time.monotonic()
-        if not self._failed and time.monotonic() - self._stored > DISK_SECONDS:
+            self._looked, self._asked = time.monotonic(), True
+        if not self._failed:
             self._store(self._facts)
 
     def _store(self, facts: Facts) -> None:
@@ -135,15 +161,16 @@ class Shelf:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             new.write_text(as_json(facts))
+            written_at = new.stat().st_mtime_ns
             new.replace(self._file)
+            self._read_at = written_at
         except OSError as error:
             log.warning("status_not_stored", error=type(error).__name__)
-        self._stored = time.monotonic()
 
     def _read(self) -> Facts | None:
         try:
             return from_json(self._file.read_text())
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
@@ -153,7 +180,7 @@ def as_json(facts: Facts, *, indent: int | None = None) -> str:
 
 def from_json(text: str) -> Facts:
     facts: Facts = json.loads(text, object_hook=_revived)
-    facts["slots"], facts["made_at"]  # a KeyError for what is not ours
+    facts["slots"], facts["api"], facts["made_at"]  # a KeyError for what is not ours
     return facts
 
 

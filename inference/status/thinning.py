@@ -13,12 +13,12 @@ from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from inference.models import LastCount, ReplicaSample, SlotSample, Span
+from inference.models import ApiSample, LastCount, ReplicaSample, SlotSample, Span
 
 KEEP_RAW = timedelta(hours=48)
 KEEP_HOURS = timedelta(days=90)
 HOUR = timedelta(hours=1)
-Sample = ReplicaSample | SlotSample
+Sample = ReplicaSample | SlotSample | ApiSample
 GRACE = timedelta(minutes=2)
 """After the end of an hour, for a sample that is still being written."""
 
@@ -26,8 +26,13 @@ GRACE = timedelta(minutes=2)
 def thin(now: datetime | None = None) -> int:
     """How many hours were made. Repeating it changes nothing."""
     now = now or timezone.now()
-    made = _fold_all(ReplicaSample, _replica_hour, now) + _fold_all(SlotSample, _slot_hour, now)
-    for table in (ReplicaSample, SlotSample):
+    folds: dict[Any, Any] = {
+        ReplicaSample: _replica_hour,
+        SlotSample: _slot_hour,
+        ApiSample: _api_hour,
+    }
+    made = sum(_fold_all(table, fold, now) for table, fold in folds.items())
+    for table in folds:
         old = {Span.RAW: now - KEEP_RAW, Span.HOUR: now - KEEP_HOURS}
         for span, before in old.items():
             table.objects.filter(span=span, at__lt=before).delete()
@@ -58,7 +63,7 @@ def _fold(table: Any, fold: Any, hour: datetime) -> int:
     found = table.objects.filter(span=Span.RAW, at__gte=hour, at__lt=hour + HOUR).order_by("at")
     groups: dict[Any, list[Any]] = defaultdict(list)
     for row in found:
-        groups[row.slot_id, getattr(row, "replica_id", 0)].append(row)
+        groups[getattr(row, "slot_id", 0), getattr(row, "replica_id", 0)].append(row)
     with transaction.atomic():
         rows = [fold(group, hour) for group in groups.values()]
         table.objects.bulk_create(rows, ignore_conflicts=True)
@@ -88,6 +93,12 @@ def _slot_hour(rows: Sequence[SlotSample], at: datetime) -> SlotSample:
         at=at,
         **_means(rows, "up", "wanted", "queued"),
         **_sums(rows, "seconds", "errors", "down_seconds", "rotation_seconds"),
+    )
+
+
+def _api_hour(rows: Sequence[ApiSample], at: datetime) -> ApiSample:
+    return ApiSample(
+        span=Span.HOUR, at=at, state=rows[-1].state, **_sums(rows, "seconds", "down_seconds")
     )
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
 from inference.status.bars import Bar
+from inference.status.words import API_WORDS
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -20,11 +21,13 @@ STATES: "dict[str, StrPromise]" = {
     "up": pgettext_lazy("model", "up"),
     "degraded": pgettext_lazy("model", "up, with fewer engines"),
     "down": pgettext_lazy("model", "model down"),
+    "starting": pgettext_lazy("model", "starting"),
     "rotation": pgettext_lazy("model", "rotation under way"),
     "unknown": pgettext_lazy("model", "not measured"),
     "off": pgettext_lazy("model", "not in service"),
 }
-TONES = {"up": "good", "degraded": "wait", "down": "bad", "rotation": "wait"}
+TONES = {"up": "good", "degraded": "wait", "down": "bad", "rotation": "wait", "starting": "wait"}
+API_TONES = {"up": "good", "keys": "bad", "gateway": "bad", "edge": "bad"}
 
 
 @register.filter
@@ -35,6 +38,16 @@ def state_words(state: str) -> "StrPromise | str":
 @register.filter
 def state_tone(state: str) -> str:
     return TONES.get(state, "")
+
+
+@register.filter
+def api_words(state: str) -> "StrPromise | str":
+    return API_WORDS.get(state, state)
+
+
+@register.filter
+def api_tone(state: str) -> str:
+    return API_TONES.get(state, "")
 
 
 @register.filter

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 from django import template
-from django.utils import formats
+from django.utils import dateformat, formats
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext
 
@@ -54,6 +55,13 @@ def share(part: float | None) -> str:
     if part is None:
         return "–"
     return pgettext("percentage", "%(number)s%%") % {"number": round(part * 100)}
+
+
+@register.filter
+def axis_day(day: date) -> str:
+    """As short as the reader's language has it: 1 Nov, 1 nov."""
+    # Translators: a day below a chart, in Django's date format. Spanish: "j b".
+    return dateformat.format(day, pgettext("day on an axis", "j M"))
 
 
 @register.filter

@@ -8,6 +8,7 @@ from inference.key_page import KeyPage
 from inference.names.shown import shown
 from inference.status.facts import Facts
 from inference.status.shelf import NothingKnown, shelf
+from inference.status.words import API_TROUBLES
 from inference.usage.figures import her_day, tokens_this_week
 from members import news, seats
 from members.models import User, Vote
@@ -24,18 +25,22 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _landing(request: HttpRequest) -> HttpResponse:
-    context = {**seats.shown(), "tokens_week": tokens_this_week(), "slots": _in_service()}
+    context = {**seats.shown(), "tokens_week": tokens_this_week(), **_service()}
     return render(request, "landing.html", context)
 
 
-def _in_service() -> list[Facts]:
+def _service() -> Facts:
     """As the status page has it; nothing where nobody knows."""
     try:
         kept = shelf.look()
     except NothingKnown:
-        return []
-    slots: list[Facts] = kept.facts["slots"]
-    return [slot for slot in slots if kept.current and slot["state"] != "off"]
+        return {}
+    if not kept.current:
+        return {}
+    return {
+        "slots": [slot for slot in kept.facts["slots"] if slot["state"] != "off"],
+        "api_trouble": API_TROUBLES.get(kept.facts["api"]["state"]),
+    }
 
 
 @never_cache
@@ -51,5 +56,6 @@ def _members_home(request: HttpRequest) -> HttpResponse:
         "rounds": Vote.objects.ahead().select_related("slot"),
         "rotation": next(iter(ratify.calendar()), None),
         "news": news.latest(),
+        "api_trouble": _service().get("api_trouble"),
     }
     return render(request, "members/home.html", context)

@@ -5,11 +5,20 @@ from datetime import UTC, datetime, timedelta
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from inference.models import Incident, IncidentUpdate, Replica, ReplicaSample, Slot, SlotSample
+from inference.fleet.alerts import open_alert
+from inference.models import (
+    ApiSample,
+    Incident,
+    IncidentUpdate,
+    Replica,
+    ReplicaSample,
+    Slot,
+    SlotSample,
+)
 from inference.status.shelf import shelf
 from tests.browser.view import View, click, open_all
 from tests.inference.staff import rows
-from tests.inference.status.conftest import stood
+from tests.inference.status.conftest import api_stood, stood
 from tests.people import staff
 
 FLAGS = {
@@ -28,6 +37,7 @@ def status_views() -> list[View]:
     rows.replica(down, replicas[0].server)
     rows.slot("speech")
     stood(down, "ddddd")
+    _api_was_down()
     incident = Incident.objects.create(slot=down, began_at=timezone.now() - timedelta(minutes=6))
     rows.alert("slot_down", slot=down)
     words = "The server's network card does not answer.\nWe are on it."
@@ -45,6 +55,19 @@ def status_views() -> list[View]:
         View("staff, incident refused", f"/staff/incidents/{past.pk}/", admin, _half),
         View("staff with a slot down", "/staff/", admin),
     ]
+
+
+def _api_was_down() -> None:
+    """For ten minutes yesterday, and again since two minutes ago."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for n in range(1, 15):
+        ApiSample.objects.create(
+            span="hour", at=today - timedelta(days=n), seconds=86_400, state="up",
+            down_seconds=(n == 1) * 600,
+        )  # fmt: skip
+    began = api_stood("ggggg") - timedelta(minutes=2)
+    Incident.objects.create(slot=None, began_at=began)
+    open_alert("api_down", detail="api_gateway", at=began)
 
 
 def _half(page: Page) -> None:

@@ -69,6 +69,19 @@ def test_alerts_soon_after_a_mail_wait_for_the_next(admin: User, replica: Replic
     assert [count for _, count in mailed()] == [1, 1]
 
 
+@pytest.mark.parametrize("code", ["slot_down", "api_down"])
+def test_that_members_are_not_answered_waits_for_nothing(
+    admin: User, replica: Replica, code: str
+) -> None:
+    """An engine's end is noticed at once, its slot's a minute later: just after the first mail."""
+    open_alert("replica_down", replica=replica)
+    alerts.mail_admins(later(seconds=11))
+    about = {"slot": replica.slot} if code == "slot_down" else {}
+    open_alert(code, at=later(seconds=-20), **about)
+    assert alerts.mail_admins(later(seconds=70)) == 1
+    assert [count for _, count in mailed()] == [1, 1]
+
+
 def test_only_admins_with_a_confirmed_address_are_written_to(db: None) -> None:
     person("Nina", is_staff=True, confirmed=False)
     staff("Gone")

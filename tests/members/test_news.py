@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
+from pytest_django import Settings
 
 from inference.models import (
     CatalogModel,
@@ -83,7 +84,10 @@ def test_a_round_from_its_plan_to_its_result(
     assert "The vote 2026-Q4 is counted 0 voted and 1 were needed: the current model" in found
 
 
-def test_the_next_rotation(browser: Client, admin: User, fleet: tuple[Slot, CatalogModel]) -> None:
+def test_the_next_rotation(
+    browser: Client, admin: User, fleet: tuple[Slot, CatalogModel], settings: Settings
+) -> None:
+    settings.SWAP_SECOND_ADMIN = True
     slot, new = fleet
     swap = rows.swap(slot, new, admin, state="planned")
 
@@ -221,4 +225,4 @@ def test_a_slot_that_is_switched_off_is_left_out(fleet: tuple[Slot, CatalogModel
 
 def test_members_who_wait_and_seats_are_counted(member: User, waiting: Any) -> None:
     found = landing()
-    assert "active members 1 seats 1,000 seats free 999 people waiting 1" in found
+    assert "active member 1 seats free 999 of 1,000 person waiting 1" in found

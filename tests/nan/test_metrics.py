@@ -43,6 +43,9 @@ def test_the_fleet(client: Client) -> None:
     assert seen["nan_replica_state", f"r{down.pk}", "slot01", "serving"] == 0
     assert seen["nan_replica_state", f"r{replicas[0].pk}", "slot01", "serving"] == 1
     assert (seen["nan_alerts_open",], seen["nan_servers_silent",]) == (1, 0)
+    assert seen["nan_api_incident",] == 0
+    Incident.objects.create(slot=None, began_at=timezone.now())
+    assert scrape(client)["nan_api_incident",] == 1
 
 
 def test_a_silent_server(client: Client) -> None:
@@ -128,6 +131,7 @@ def test_series_do_not_come_and_go(client: Client) -> None:
     names: set[Any] = {key[0] for key in scrape(client)}
     assert {
         "nan_swap_stuck_seconds", "nan_alerts_open", "nan_servers_silent", "nan_mails",
+        "nan_api_incident",
         "nan_beat_timestamp_seconds", "nan_mail_oldest_seconds", "nan_name_drift",
         "nan_waitlist_untouched_seconds", "nan_key_drift", "nan_key_reconciled_timestamp_seconds",
     } <= names  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from inference.models import Incident, IncidentUpdate, Replica, Slot, SlotSample
+from inference.models import ApiSample, Incident, IncidentUpdate, Replica, Slot, SlotSample
 from inference.status import pages, shelf
 from inference.status.written import Written
 from tests.fakes.raw_http import Connection, RawServer, Request
@@ -96,6 +96,21 @@ def stood(slot: Slot, states: str, *, until: datetime | None = None, every: int 
                 wanted=1,
                 down_seconds=every * (state != "u"),
                 rotation_seconds=every * (state == "r"),
+            )
+    return until
+
+
+def api_stood(states: str, *, until: datetime | None = None, every: int = 30) -> datetime:
+    """As `stood`, for the API: u(p), g(ateway down), e(dge), k(eys), or a gap (-)."""
+    until = until or timezone.now()
+    names = {"u": "up", "g": "gateway", "e": "edge", "k": "keys"}
+    for back, state in enumerate(reversed(states)):
+        if state != "-":
+            ApiSample.objects.create(
+                at=until - timedelta(seconds=every * back),
+                seconds=every,
+                state=names[state],
+                down_seconds=every * (state != "u"),
             )
     return until
 

@@ -13,6 +13,7 @@ from django.core.cache import cache
 from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from inference.models import Incident, Slot
 from inference.status import pages, shelf
@@ -158,3 +159,55 @@ def test_what_comes_back_from_disk_is_the_same(slot: Slot, incident: Incident) -
     again = shelf.from_json(shelf.as_json(facts))
     assert shelf.as_json(again) == shelf.as_json(facts)
     assert again["slots"][0]["days"] == facts["slots"][0]["days"]
+
+
+def test_two_processes_show_the_same_and_one_of_them_asks(
+    slot: Slot, tmp_path: Path, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """Each reader may reach another one with her next click."""
+    one, other = (
+        shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: run()) for _ in range(2)
+    )
+    first = one.look()
+    other.look()
+    stood(slot, "u")
+    one.forget()
+    renewed = one.look()
+    assert renewed.made_at > first.made_at
+    with django_assert_num_queries(0):
+        kept = other.look()
+    assert kept.current
+    assert shelf.as_json(kept.facts) == shelf.as_json(renewed.facts)
+    assert kept.facts["slots"][0]["state"] == "up"
+
+
+def test_what_the_other_process_saw_last_is_shown_by_both_without_a_database(
+    slot: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (
+        shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: run()) for _ in range(2)
+    )
+    other.look()
+    one.forget()
+    later = one.look()
+
+    def away(now: datetime) -> None:
+        raise OperationalError("couldn't get a connection")
+
+    monkeypatch.setattr(shelf, "gather", away)
+    for process in (one, other):
+        process.forget()
+        kept = process.look()
+        assert not kept.current
+        assert shelf.as_json(kept.facts) == shelf.as_json(later.facts)
+
+
+def test_a_file_that_is_broken_off_or_of_another_version_is_left_alone(
+    slot: Slot, tmp_path: Path
+) -> None:
+    file = tmp_path / "status.json"
+    process = shelf.Shelf(file, aside=lambda run, seconds: run())
+    before = process.look()
+    for text in ("{", "{}", "[]", '{"slots": [], "made_at": "2099-01-01T00:00:00Z"}'):
+        file.write_text(text)
+        assert process.look().facts == before.facts

@@ -8,7 +8,7 @@ from django.utils import timezone
 from inference.models import Alert, Incident, Replica, Slot, SlotSample
 from inference.status import incidents
 from tests.inference.staff import rows
-from tests.inference.status.conftest import stood
+from tests.inference.status.conftest import api_stood, stood
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +53,62 @@ def test_it_lasts_as_long_as_the_slot_was_down(slot: Slot) -> None:
     start = live(slot, "uuuudddduuuuu")
     found = Incident.objects.get()
     assert (found.began_at, found.ended_at) == (after(start, 4), after(start, 8))
+
+
+def test_the_alert_has_the_times_of_the_incident(slot: Slot) -> None:
+    """Whenever samples are judged: it is known a minute later that a slot was down."""
+    start = live(slot, "uuuudddduuuuu")
+    alert = Alert.objects.get()
+    assert (alert.opened_at, alert.closed_at) == (after(start, 4), after(start, 8))
+
+
+@pytest.mark.parametrize(
+    ("states", "end"),
+    [
+        ("dddduu--------uuuuu", 4),  # it was up already when nobody could look any more
+        ("dddd----------uuuuu", 3),  # nobody knows since when: it was last seen down then
+        ("dddd--uuuuu", 6),
+    ],
+)
+def test_what_nobody_saw_is_no_downtime(slot: Slot, states: str, end: int) -> None:
+    """Such as while the database was away."""
+    start = live(slot, states)
+    found = Incident.objects.get()
+    assert (found.began_at, found.ended_at) == (start, after(start, end))
+
+
+# -- The API ------------------------------------------------------------------------------------
+def live_api(states: str) -> datetime:
+    start = timezone.now() - timedelta(hours=1)
+    for number, state in enumerate(states):
+        at = start + timedelta(seconds=30 * number)
+        api_stood(state, until=at)
+        incidents.judge(at)
+    return start
+
+
+@pytest.mark.parametrize(
+    ("states", "count"),
+    [("uuuu", 0), ("uuggu", 0), ("uuggg", 1), ("ugekug", 1), ("ugugugug", 1), ("ggguuuuuuggg", 2)],
+)
+def test_incidents_of_the_api(slot: Slot, states: str, count: int) -> None:
+    live_api(states)
+    assert Incident.objects.filter(slot=None).count() == Incident.objects.count() == count
+
+
+def test_an_incident_of_the_api_alerts_and_ends(slot: Slot) -> None:
+    start = live_api("uugggguuuuu")
+    found = Incident.objects.get()
+    assert (found.began_at, found.ended_at) == (after(start, 2), after(start, 6))
+    alert = Alert.objects.get()
+    assert (alert.code, alert.detail, alert.slot) == ("api_down", "api_gateway", None)
+    assert (alert.opened_at, alert.closed_at) == (after(start, 2), after(start, 6))
+
+
+def test_the_api_and_a_slot_have_one_each(slot: Slot) -> None:
+    live(slot, "dddd")
+    live_api("eeee")
+    assert {incident.slot for incident in Incident.objects.open()} == {slot, None}
 
 
 def test_it_goes_on_while_the_slot_is_up_for_moments_only(slot: Slot) -> None:

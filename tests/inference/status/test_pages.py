@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from inference.models import (
     Incident,
@@ -19,10 +20,11 @@ from inference.models import (
     Slot,
     SlotSample,
 )
+from inference.status import incidents
 from inference.status.facts import gather
 from members.models import User
 from tests.inference.staff import rows
-from tests.inference.status.conftest import stood
+from tests.inference.status.conftest import api_stood, stood
 from tests.pages.markup import words
 from tests.people import signed_in
 
@@ -86,6 +88,83 @@ def test_states(
     assert said in words(read("/status/"))
 
 
+@pytest.mark.parametrize(
+    ("states", "state", "said"),
+    [
+        ("ug", "gateway", "Requests are not answered: the gateway is down."),
+        ("ue", "edge", "Requests are not answered: the API can't be reached."),
+        ("uk", "keys", "keys that were not used just now can't be checked."),
+    ],
+)
+def test_an_api_that_does_not_answer_is_said_first(
+    read: Callable[..., Any], slot: Slot, states: str, state: str, said: str
+) -> None:
+    """Though every model runs: and never as anybody's limit."""
+    stood(slot, "uu")
+    api_stood(states)
+    assert read()["api"]["state"] == state
+    whole = words(read("/status/"))
+    assert said in unescape(whole).split("API http")[0]
+    assert "No model is down." not in whole
+    assert "The model runs, but requests do not reach it now: see API." in whole
+    assert "limits have nothing to do with it" in whole or state == "keys"
+    assert whole.count("Your own limit") == 1  # only what 429 means
+
+
+def test_an_api_that_answers(read: Callable[..., Any], slot: Slot) -> None:
+    stood(slot, "uu")
+    api_stood("gguu")
+    facts = read()["api"]
+    assert (facts["state"], facts["uptime"]) == ("up", 0.5)
+    said = words(read("/status/"))
+    assert "No model is down." in said
+    assert "not answered" not in said
+
+
+def test_an_incident_of_the_api(read: Callable[..., Any], slot: Slot) -> None:
+    stood(slot, "u")
+    at = api_stood("ggg")
+    incidents.judge(at)
+    told = read()["incidents"][0]
+    assert (told["what"], told["slot"], told["ended_at"]) == ("api", None, None)
+    assert read()["api"]["incident"]["id"] == told["id"]
+    assert only(read())["incident"] is None
+    assert "API: requests not answered" in words(read("/status/"))
+    tree = ElementTree.fromstring(read("/status.atom"))
+    title = tree.findtext("a:entry/a:title", namespaces=ATOM)
+    assert title == "API: requests are not answered"
+
+
+def test_a_start_of_everything_is_a_start(read: Callable[..., Any], slot: Slot) -> None:
+    Replica.objects.update(state="starting", state_since=timezone.now())
+    assert only(read())["state"] == "starting"
+    assert "Its engines have just been started" in words(read("/status/"))
+    Replica.objects.update(attempts=1)  # because it had failed
+    stood(slot, "d")
+    assert only(read())["state"] == "down"
+
+
+def test_a_start_that_takes_longer_than_its_model_may(read: Callable[..., Any], slot: Slot) -> None:
+    long_ago = timezone.now() - timedelta(hours=1)
+    Replica.objects.update(state="starting", state_since=long_ago)
+    stood(slot, "d")
+    assert only(read())["state"] == "down"
+
+
+def test_when_nothing_is_measured_no_model_is_called_up(
+    read: Callable[..., Any], slot: Slot
+) -> None:
+    said = words(read("/status/"))
+    assert "Nothing was measured in the last two minutes" in said
+    assert "No model is down." not in said
+
+
+def test_the_way_to_sign_in_and_to_a_members_pages(read: Callable[..., Any]) -> None:
+    page = read("/status/")
+    for path in ("/accounts/login/", "/key/", "/usage/", "/vote/", "/docs/"):
+        assert f'href="{path}"' in page
+
+
 def test_fewer_engines_than_wanted(read: Callable[..., Any], slot: Slot) -> None:
     rows.replica(slot, Server.objects.get(), state="failed")
     stood(slot, "u")
@@ -108,7 +187,7 @@ def test_a_limit_is_never_called_an_outage(read: Callable[..., Any], slot: Slot)
     stood(slot, "d")
     said = words(read("/status/"))
     assert "429 Your own limit" in said
-    assert "503 Model down" in said
+    assert "503 Model down, a rotation under way, the gateway down" in said
     assert "model down" in said.split("What your error means")[0]
     assert "limit has" not in said
 
@@ -205,18 +284,25 @@ def test_old_incidents_go(read: Callable[..., Any], incident: Incident) -> None:
     assert read()["incidents"] == []
 
 
-def test_the_calendar_has_what_is_approved(
-    read: Callable[..., Any], slot: Slot, admin: User
+def test_the_calendar_has_what_members_read_of_it(
+    read: Callable[..., Any], slot: Slot, admin: User, settings: Settings
 ) -> None:
+    """Their home page and that of votes tell of a plan before its second admin has confirmed it."""
+    settings.SWAP_SECOND_ADMIN = True
     new = rows.catalogue_model("oak", "Oak 9B")
     start = timezone.now() + timedelta(days=2)
-    row = rows.swap(slot, new, admin, state="planned", start_at=start)
-    assert read()["rotations"] == []
+    row = rows.swap(slot, new, admin, state="planned")
+    (one,) = read()["rotations"]
+    assert (one["from"], one["to"], one["state"]) == ("Alder 35B A3B", "Oak 9B", "planned")
+    assert "As soon as it is confirmed. waits for a second admin" in words(read("/status/"))
+    assert "Oak 9B" not in read("/status.atom")  # news are what is certain
     row.state, row.start_at = "approved", start
     row.save()
-    (one,) = read()["rotations"]
-    assert (one["from"], one["to"], one["state"]) == ("Alder 35B A3B", "Oak 9B", "approved")
-    assert "Oak 9B" in words(read("/status/"))
+    assert read()["rotations"][0]["state"] == "approved"
+    said = words(read("/status/"))
+    assert "Oak 9B" in said
+    assert "waits for a second admin" not in said
+    assert "Oak 9B" in read("/status.atom")
 
 
 def test_the_feed(read: Callable[..., Any], incident: Incident, slot: Slot, admin: User) -> None:
@@ -230,12 +316,32 @@ def test_the_feed(read: Callable[..., Any], incident: Incident, slot: Slot, admi
     texts = [
         entry.findtext("a:summary", namespaces=ATOM) for entry in tree.findall("a:entry", ATOM)
     ]
-    assert "<p>A power &lt;supply&gt; died.</p>" in texts  # what a reader takes for HTML
+    assert all(texts)
+    assert any("<p>A power &lt;supply&gt; died.</p>" in str(text) for text in texts)  # it is HTML
     ids = {entry.findtext("a:id", namespaces=ATOM) for entry in tree.findall("a:entry", ATOM)}
     incident.ended_at = timezone.now()
     incident.save()
     again = ElementTree.fromstring(read("/status.atom"))
     assert {e.findtext("a:id", namespaces=ATOM) for e in again.findall("a:entry", ATOM)} == ids
+
+
+def test_an_incident_that_nobody_wrote_about_says_when_it_was(
+    read: Callable[..., Any], slot: Slot
+) -> None:
+    began = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+    row = Incident.objects.create(slot=slot, began_at=began)
+
+    def summary() -> str:
+        tree = ElementTree.fromstring(read("/status.atom"))
+        return str(tree.findtext("a:entry/a:summary", namespaces=ATOM))
+
+    assert summary() == "<p>Since 2026-11-29 13:00 CET.</p>"
+    row.ended_at = began + timedelta(minutes=5)
+    row.save()
+    assert summary() == "<p>From 2026-11-29 13:00 CET to 2026-11-29 13:05 CET.</p>"
+    assert "29 November 2026, 13:00 – 29 November 2026, 13:05 , Madrid (5 min)" in words(
+        read("/status/")
+    )
 
 
 # -- What nobody may see, and what it costs ----------------------------------------------------
@@ -277,7 +383,8 @@ def test_queries_do_not_grow(slots: int, django_assert_num_queries: DjangoAssert
         stood(one, "ud")
         found = Incident.objects.create(slot=one, began_at=timezone.now())
         IncidentUpdate.objects.create(incident=found, text_es="a", text_en="b")
-    with django_assert_num_queries(10):
+    api_stood("ug")
+    with django_assert_num_queries(13):
         gather(timezone.now())
 
 

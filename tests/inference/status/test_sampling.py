@@ -1,5 +1,6 @@
 """Twice a minute engines and the pool are looked at; counters become what happened since."""
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -8,12 +9,22 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from inference.fleet import sight
-from inference.models import Heartbeat, LastCount, Replica, ReplicaSample, Slot, SlotSample
+from inference.heartbeats import looking
+from inference.models import (
+    ApiSample,
+    Heartbeat,
+    LastCount,
+    Replica,
+    ReplicaSample,
+    Slot,
+    SlotSample,
+)
 from inference.pool import Pool
 from inference.status import sampling
-from tests.fakes.raw_http import post
+from tests.fakes.raw_http import Connection, RawServer, Request, post
 from tests.inference.pool.proxy import CHAT, Proxy, running
 from tests.inference.status.conftest import Counting
+from tests.ports import free_port
 
 pytestmark = pytest.mark.django_db
 START = timezone.now()
@@ -23,6 +34,7 @@ START = timezone.now()
 def _no_pool(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where HAProxy would be; a test that starts one puts it there."""
     monkeypatch.setattr(sampling, "pool", lambda: Pool(tmp_path))
+    settings.API_URL = f"http://127.0.0.1:{free_port()}"
 
 
 @pytest.fixture
@@ -87,7 +99,7 @@ def test_what_was_counted_in_a_pause_belongs_to_no_half_minute(
     counting.generated = 1e6
     sampling.take(after(600))
     assert ReplicaSample.objects.count() == 0
-    assert SlotSample.objects.order_by("at").last().seconds == 90
+    assert SlotSample.objects.order_by("at").last().seconds == 30
 
 
 def test_a_message_delivered_twice_takes_one_sample(engine: Replica) -> None:
@@ -161,3 +173,44 @@ def test_queries_do_not_grow_with_the_fleet(
         )  # fmt: skip
     with django_assert_max_num_queries(16):
         sampling.take(after(0))
+
+
+# -- The API ------------------------------------------------------------------------------------
+def test_how_the_api_answered(engine: Replica, settings: Settings) -> None:
+    answers = [(401, "invalid_api_key"), (503, "service_unavailable"), (401, "invalid_api_key")]
+
+    def answer(request: Request, connection: Connection) -> None:
+        status, code = answers.pop(0)
+        connection.answer(status, json.dumps({"error": {"code": code}}).encode())
+
+    with RawServer(answer) as api:
+        settings.API_URL = f"http://127.0.0.1:{api.port}"
+        for seconds in (0, 30, 60):
+            sampling.take(after(seconds))
+    settings.API_URL = f"http://127.0.0.1:{free_port()}"
+    sampling.take(after(95))
+    seen = ApiSample.objects.order_by("at").values_list("state", "seconds", "down_seconds")
+    assert list(seen) == [("up", 30, 0), ("gateway", 30, 30), ("up", 30, 0), ("edge", 35, 35)]
+
+
+# -- A stop and a start of everything -----------------------------------------------------------
+def test_after_a_break_the_first_look_says_nothing(engine: Replica, slot: Slot) -> None:
+    """Whether it took a minute or a night: nobody looked."""
+    sampling.take(after(0))
+    looking(after(1))
+    looking(after(50))
+    assert sampling.take(after(51))
+    assert (SlotSample.objects.count(), ApiSample.objects.count()) == (1, 1)
+    looking(after(55))
+    sampling.take(after(81))
+    assert SlotSample.objects.count() == ApiSample.objects.count() == 2
+    assert SlotSample.objects.order_by("at").last().seconds == 30
+
+
+def test_engines_that_just_begin_are_not_down(engine: Replica, slot: Slot) -> None:
+    Replica.objects.update(state="starting", state_since=after(0))
+    sampling.take(after(0))
+    assert SlotSample.objects.count() == 0
+    Replica.objects.update(attempts=1)  # they begin again, since they had failed
+    sampling.take(after(30))
+    assert SlotSample.objects.get().down_seconds == 30

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db.models import Sum
 
-from inference.models import Replica, ReplicaSample, Slot, SlotSample
+from inference.models import ApiSample, Replica, ReplicaSample, Slot, SlotSample
 from inference.status.thinning import thin
-from tests.inference.status.conftest import stood
+from tests.inference.status.conftest import api_stood, stood
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -70,3 +70,12 @@ def test_rows_go_in_time(slot: Slot, replica: Replica) -> None:
     assert set(ReplicaSample.objects.values_list("span", flat=True)) == {"hour"}
     thin(NOON + timedelta(days=91))
     assert (SlotSample.objects.count(), ReplicaSample.objects.count()) == (0, 0)
+
+
+def test_hours_of_the_api(db: None) -> None:
+    api_stood("u" * 100 + "g" * 20, until=NOON + timedelta(hours=1, seconds=-30))
+    assert thin(NOON + timedelta(hours=1, minutes=3)) == 1
+    row = ApiSample.objects.get(span="hour")
+    assert (row.at, row.seconds, row.down_seconds) == (NOON, 3600, 600)
+    thin(NOON + timedelta(days=91))
+    assert ApiSample.objects.count() == 0
