@@ -76,6 +76,13 @@ def _texts(writer: User, reader: User, admin: User) -> None:
     recipes.decline(edit=refused.edits.get().pk, actor=admin, reason="Which version?")
 
 
+def with_a_key(page: Page) -> None:
+    page.fill("main [name=title]", "A key within")
+    page.fill("main [name=version]", "2.0.16")
+    page.fill("main [name=body]", 'I wrote "apiKey": "sk-9fQ2mXv7LpR4tYw8ZbN3cD" and it works.')
+    page.click("main form button[value=save]")
+
+
 def preview(page: Page) -> None:
     page.click("main form button[value=preview]")
     page.locator("#preview .card").wait_for()
@@ -103,6 +110,7 @@ def _of_members(reader: User, writer: User, admin: User) -> Iterator[View]:
         writer,
         click("main form button[value=save]"),
     )
+    yield View("docs write, a key", "/docs/examples/opencode/write/", writer, with_a_key)
     yield View("docs edit, preview", f"/docs/texts/{recipe.pk}/edit/", writer, preview)
     yield View("docs edit", f"/docs/texts/{recipe.pk}/edit/", writer)
     yield View("docs history", f"/docs/texts/{recipe.pk}/history/", writer)

@@ -182,7 +182,7 @@ def test_the_badge_says_what_the_probes_found(client: Client, slot: Slot) -> Non
         day = date_format(timezone.localtime(long_ago), "DATE_FORMAT")
     page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
     assert "calls answered We made each of them with Some &lt;b&gt;Model" in page
-    assert f"on {day}. That was without the client." in page
+    assert f"on {day}, without the client." in page
     ProbeResult.objects.filter(call="stream").update(ok=False, code="smoke_half_stream")
     page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
     assert "a call fails" in page
