@@ -24,7 +24,7 @@ class Refused(Exception):
 # -- Writing ------------------------------------------------------------------------------------
 def write(*, user: User, client: str, kind: str, title: str, version: str, body: str) -> Recipe:
     """Waits for an admin before others see it."""
-    _look_for_keys(title, version, body)
+    look_for_keys(title, version, body)
     version = _plain(version)
     waiting = RecipeEdit.objects.filter(author=user, state=State.PENDING)
     if waiting.count() >= PENDING_MOST:
@@ -39,7 +39,7 @@ def write(*, user: User, client: str, kind: str, title: str, version: str, body:
 
 def edit(*, recipe: Recipe, user: User, title: str, version: str, body: str) -> RecipeEdit:
     """In place of one that waits already; what is published stays until it is let through."""
-    _look_for_keys(title, version, body)
+    look_for_keys(title, version, body)
     version = _plain(version)
     if recipe.withdrawn_at:
         raise Refused(_("This text was withdrawn."))
@@ -80,12 +80,13 @@ def _plain(version: str) -> str:
     return named
 
 
-def _look_for_keys(*texts: str) -> None:
+def look_for_keys(*texts: str) -> None:
+    """Refuses the first that is found, with its beginning."""
     for text in texts:
         if leak := leaks.find(text):
             raise Refused(
                 _(
-                    "This holds what looks like %(what)s, beginning with %(hint)s. Nothing was "
+                    "This holds what looks like %(what)s, beginning with %(hint)s: nothing was "
                     "kept. Write YOUR_KEY in its place; if it is a real one, revoke it: it has "
                     "been typed into a page."
                 )

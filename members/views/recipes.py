@@ -73,10 +73,20 @@ def _wants_to_save(request: HttpRequest, form: EditForm) -> bool:
 def _form_page(
     request: HttpRequest, form: EditForm, page: pages.Page | None, **more: Any
 ) -> HttpResponse:
-    body = request.POST.get("body", "")[:8000]
-    context = {"form": form, "page": page, "preview": markup.text(body) if body else "", **more}
-    refused = form.is_bound and not form.is_valid() and request.POST.get("action") != "preview"
+    wants_preview = request.POST.get("action") == "preview"
+    context = {"form": form, "page": page, **more, **(_preview(request) if wants_preview else {})}
+    refused = form.is_bound and not form.is_valid() and not wants_preview
     return render(request, "docs/write.html", context, status=422 if refused else 200)
+
+
+def _preview(request: HttpRequest) -> dict[str, str]:
+    """How it will look; of a text with a key in it, what sending it would say."""
+    title, version, body = (request.POST.get(name, "") for name in ("title", "version", "body"))
+    try:
+        recipes.look_for_keys(title[:100], version[:40], body[:8000])
+    except recipes.Refused as refusal:
+        return {"refusal": str(refusal)}
+    return {"preview": markup.text(body[:8000])}
 
 
 def _of_hers(request: HttpRequest, pk: int) -> Recipe:

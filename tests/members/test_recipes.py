@@ -67,6 +67,19 @@ def test_a_key_is_refused_with_a_hint_and_kept_nowhere(mara: Client, field: str)
     assert (answer.status_code, faults(answer, language="en")) == (422, [])
     assert "looks like an API key" in page
     assert "beginning with sk-9…" in page
+    assert page.count(KEY) <= 1  # in the field that she sent, to be changed there
+    assert not Recipe.objects.exists()
+
+
+@pytest.mark.parametrize("field", ["title", "version", "body"])
+def test_a_preview_tells_of_a_key_and_does_not_show_it(mara: Client, field: str) -> None:
+    text = f"Use {KEY} in the file, that works"[: 40 if field == "version" else 200]
+    answer = mara.post(f"{PAGE}write/", {**TEXT, field: text, "action": "preview"})
+    page = answer.content.decode()
+    preview = page[page.index('id="preview"') :]
+    assert (answer.status_code, faults(answer, language="en")) == (200, [])
+    assert "beginning with sk-9…" in preview
+    assert KEY not in preview
     assert not Recipe.objects.exists()
 
 
