@@ -291,7 +291,8 @@ def test_every_mail_of_a_round(
         "ana@example.org"
     ]
     assert words in told["Your receipt for the vote 2026-Q4"]
-    assert "- alpha-7B" in told["Vote 2026-Q4 is open: which model runs next?"]
+    opened = told["Vote 2026-Q4 is open: which model runs next?"].splitlines()
+    assert opened[4:7] == ["A. Now-One (the current model)", "B. alpha-7B", "C. beta-32B"]
     assert "2 of 4 who could vote did" in told["Vote 2026-Q4: the result"]
     assert any("On Sunday." in text for text in told.values())
 
