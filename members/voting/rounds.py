@@ -21,7 +21,7 @@ from members.voting import compare, known
 from members.voting.clock import Moment, moment
 from members.voting.proposals import catalogued
 from members.voting.refusals import Refused, words
-from members.voting.shortlist import preparing, take_off
+from members.voting.shortlist import preparing, take_off, title_of
 
 log = structlog.get_logger(__name__)
 
@@ -223,7 +223,9 @@ def _freeze_options(vote: Vote) -> None:
         now = before if candidate.is_current else known.of_candidate(candidate)
         candidate.facts = now.facts
         candidate.outlook = compare.look(now, vote.slot, before).to_json()
-        candidate.save(update_fields=["model", "facts", "outlook"])
+        if not candidate.is_current:
+            candidate.title = title_of(candidate.repo, candidate.model)
+        candidate.save(update_fields=["model", "title", "facts", "outlook"])
 
 
 def _freeze_roll(vote: Vote) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from inference.models import CatalogModel
 from members import mails
 from members.models import Candidate, Proposal, User, Vote
 from members.voting.proposals import catalogued
@@ -17,6 +18,7 @@ def accept(*, proposal: Proposal, vote: Vote, actor: User | None) -> Candidate:
     if proposal.slot_id != vote.slot_id:
         raise Refused("other_slot")
     _decide(proposal, Proposal.State.OPEN, Proposal.State.SHORTLISTED, actor)
+    model = catalogued(proposal.repo)
     last = vote.candidates.aggregate(last=Max("position"))["last"] or 0
     try:
         with transaction.atomic():
@@ -25,12 +27,17 @@ def accept(*, proposal: Proposal, vote: Vote, actor: User | None) -> Candidate:
                 position=last + 1,
                 code=proposal.repo,
                 proposal=proposal,
-                model=catalogued(proposal.repo),
-                title=proposal.repo.rpartition("/")[2],
+                model=model,
+                title=title_of(proposal.repo, model),
                 repo=proposal.repo,
             )
     except IntegrityError:
         raise Refused("duplicate") from None
+
+
+def title_of(repo: str, model: CatalogModel | None) -> str:
+    """As the calendar and the mails call it, where the catalogue has it."""
+    return str(model) if model else repo.rpartition("/")[2]
 
 
 def preparing(vote: Vote) -> Vote:

@@ -202,8 +202,8 @@ def the_result(her: Window, place: Place, words: str) -> None:
         return her.page.url.endswith("/result/")
 
     wait_until(counted, seconds=30, what="the beat to close the vote", every=1)
-    her.sees(f"{name_of(place.repo)} wins.")
-    her.sees(f"2 prefer {name_of(place.repo)} (C) to {place.current} (A), 1 the other way round.")
+    her.sees(f"{place.other} wins.")
+    her.sees(f"2 prefer {place.other} (C) to {place.current} (A), 1 the other way round.")
     her.fill(receipt=words)
     her.press("Find it")
     expect(her.page.locator("#found")).to_contain_text("It was counted as:")
@@ -245,10 +245,6 @@ def approve(bruno: Window) -> None:
     bruno.follow("The planned swap")
     bruno.press("Approve")
     bruno.sees("approved")
-
-
-def name_of(repo: str) -> str:
-    return repo.partition("/")[2]
 
 
 # -- The story ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from inference.models import CatalogModel, Replica, Server, Slot
 from members.models import Proposal, User, Vote
 from members.voting import compare, languages, rounds
 from tests.inference import fit
+from tests.inference.names.conftest import model
 from tests.members.voting.conftest import A, in_days, proposal_of
 from tests.members.voting.test_proposals import propose
 
@@ -108,6 +109,15 @@ def test_the_ballot_keeps_what_was_said(prepared: Vote, replica: Replica, admin:
     vote = rounds.open_vote(vote=prepared, actor=admin, closes_at=in_days(1))
     assert [card.look for card in compare.cards(vote)] == [card.look for card in shown]
     assert shown[1].look.fits[0].fits is True
+
+
+def test_an_option_has_the_name_that_the_plan_will_have(prepared: Vote, admin: User) -> None:
+    """Of the catalogue, also where the entry was made after it was put on the ballot."""
+    assert prepared.candidates.get(code=A).title == "alpha-7B"
+    model("alpha", title="Alpha 7B")
+    CatalogModel.objects.filter(name="alpha").update(repo=A)
+    vote = rounds.open_vote(vote=prepared, actor=admin, closes_at=in_days(1))
+    assert [option.title for option in vote.candidates.all()] == ["Now-One", "Alpha 7B", "beta-32B"]
 
 
 def test_languages_are_gained_and_lost_where_both_are_known(
