@@ -1,8 +1,9 @@
 """Published ballots as files: CSV for people and spreadsheets, JSON with everything in it.
 
 CSV: `receipt_es`, `receipt_en`, then one column for each option with its rank: 1 is best, equal
-numbers are equal, an empty field is below all numbers. JSON: `options`, `roll`, `quorum_percent`
-and `ballots`, each with `receipt` and `ranking` (groups, best first).
+numbers are equal, an empty field is below all numbers. JSON: `options` (each with its `code`,
+its title, and as `mark` the letter of its place on the ballot), `roll`, `quorum_percent` and
+`ballots`, each with `receipt` and `ranking` (groups, best first).
 """
 
 import csv
