@@ -73,6 +73,24 @@ def proposal_views(slot: Slot, voters: list[User], admin: User) -> Iterator[View
     yield View("propose, alike", "/vote/propose/", ana, propose("other/just-proposed-AWQ"))
     yield View("staff, proposal", f"/staff/proposals/{known.pk}/", admin, open_all)
     yield View("staff, proposal, not found", f"/staff/proposals/{failed.pk}/", admin)
+    yield View(
+        "staff, proposal, facts refused", f"/staff/proposals/{failed.pk}/", admin, impossible
+    )
+    rows.catalogue_model("cedar", "Cedar 12B")
+    listed = proposed(slot, voters[3], "acme/cedar")
+    yield View(
+        "staff, proposal, in the catalogue", f"/staff/proposals/{listed.pk}/", admin, open_all
+    )
+    yield View(
+        "propose, what resembles the one that runs", "/vote/propose/", ana, propose("x/Alder")
+    )
+
+
+def impossible(page: Page) -> None:
+    open_all(page)
+    page.fill("[name=parameters]", "5")
+    page.fill("[name=revision]", "main")
+    page.click("form[action$='/facts/'] .button")
 
 
 def proposed(slot: Slot, user: User, repo: str) -> Proposal:
@@ -147,7 +165,8 @@ def open_views(slot: Slot, voters: list[User], admin: User, other: User) -> Iter
     for voter in (bea, carla):
         ballots.cast(vote=vote, user=voter, ranking=[[REPOS[1]], [REPOS[0], "keep"]])
     ballots.show_receipt(vote=vote, user=carla)
-    yield View("ballot", "/vote/2026-Q4/", ana, open_all)
+    yield View("ballot", "/vote/2026-Q4/", ana)
+    yield View("ballot, all open", "/vote/2026-Q4/", ana, open_all)
     yield View("ballot, empty", "/vote/2026-Q4/", ana, click("#ranking-form .actions .button"))
     yield View("ballot, cast", "/vote/2026-Q4/", bea)
     yield View("ballot, waiting", "/vote/2026-Q4/", applicant("Wanda").user)
