@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from math import ceil
 from typing import Any, NamedTuple
 
 import redis
@@ -83,7 +84,7 @@ class GatewayCounters:
 def _now(running: int, minute: list[bytes | None], *, at: float) -> Now:
     began, asked = (float(value) if value else 0.0 for value in minute)
     left = began + WINDOW - at
-    return Now(running, int(asked), max(1, round(left))) if left > 0 else Now(running, 0, 0)
+    return Now(running, int(asked), ceil(left)) if left > 0 else Now(running, 0, 0)
 
 
 def _read(call: Any) -> Any:

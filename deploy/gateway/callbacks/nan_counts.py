@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from litellm.proxy import proxy_server
 KEPT_SECONDS: Final = 14 * 24 * 3600
 PATIENCE_SECONDS: Final = 0.2
 MARKED_SECONDS: Final = 3600
+MINUTE_SECONDS: Final = 60
 LIMITS: Final = ("requests", "max_parallel_requests")
 
 
@@ -87,9 +89,28 @@ async def count(field: str) -> None:
 
 async def left(key: str, called: Any) -> None:
     """Her key was let in: otherwise there would have been another answer."""
-    token = hashlib.sha256(key.encode()).hexdigest()  # as LiteLLM keeps keys
+    field = f"{token_of(key)}|{name_of(called)}|left"
     with suppress(Exception):
-        await asyncio.wait_for(count(f"{token}|{name_of(called)}|left"), PATIENCE_SECONDS)
+        await asyncio.wait_for(count(field), PATIENCE_SECONDS)
+
+
+def token_of(key: str) -> str:
+    """As LiteLLM keeps keys."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+async def resets_in(key: str) -> int | None:
+    """Seconds until the key's minute begins anew, by LiteLLM's own counter; None if it can't be
+    read. The product's page reads the same (inference/usage/counters.py)."""
+    with suppress(Exception):
+        began = await asyncio.wait_for(minute_began(key), PATIENCE_SECONDS)
+        return max(1, math.ceil(began + MINUTE_SECONDS - time.time()))
+    return None
+
+
+async def minute_began(key: str) -> float:
+    cache = proxy_server.redis_usage_cache
+    return float(await cache.init_async_client().get(f"{{api_key:{token_of(key)}}}:window"))
 
 
 async def mark(token: str) -> None:

@@ -3,9 +3,10 @@
 Pure ASGI. Reads the body once, refuses what would be more than one request, keeps only the fields
 and headers that are for the model (nan_fields.py), and writes the body anew, so that LiteLLM can
 read nothing else in it: no second key of the same name, no form in place of JSON. It adds the one
-header that LiteLLM is to send to the engine (nan_affinity.py). Then it steps aside: the answer is
-not touched, and a client's leaving reaches LiteLLM, which gives her parallel slot back on it. If
-she left before the first word, that is counted (nan_leaving.py).
+header that LiteLLM is to send to the engine (nan_affinity.py). Then it steps aside: of the answer
+it touches only how long a refusal is to be waited for (nan_waiting.py), and a client's leaving
+reaches LiteLLM, which gives her parallel slot back on it. If she left before the first word, that
+is counted (nan_leaving.py).
 
 Errors are in OpenAI's shape; the edge puts them into the dialect of the caller.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from typing import Any, Final
 
 import nan_fields
@@ -23,12 +25,14 @@ import orjson
 from nan_affinity import HEADER, Affinity
 from nan_leaving import Watched, key_of
 from nan_refusals import Refused, check
+from nan_waiting import Timed
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 Left = Callable[[str, Any], Awaitable[None]]
+ResetsIn = Callable[[str], Awaitable[int | None]]
 
 JSON_ROUTES: Final = {
     "/v1/chat/completions": nan_fields.CHAT,
@@ -44,9 +48,10 @@ ROUTES: Final = frozenset(JSON_ROUTES | FORM_ROUTES)
 
 
 class Gate:
-    def __init__(self, app: App, left: Left) -> None:
-        """`left`: told of the key and the name that was called when a caller has left early."""
-        self.app, self.left = app, left
+    def __init__(self, app: App, left: Left, resets_in: ResetsIn) -> None:
+        """`left`: told of the key and the name that was called when a caller has left early.
+        `resets_in`: seconds until the minute of a key begins anew."""
+        self.app, self.left, self.resets_in = app, left, resets_in
         self.affinity = Affinity(os.environ["LITELLM_SALT_KEY"])
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -70,7 +75,8 @@ class Gate:
             await _refuse(send, refusal)
             return
 
-        watched = Watched(send, path)
+        timed = Timed(send, partial(self.resets_in, key_of(scope)))
+        watched = Watched(timed, path)
         try:
             await self.app(_cleaned(scope, kind, len(body)), _Body(body, receive), watched)
         finally:
