@@ -18,9 +18,7 @@ API_WORDS: "dict[str, StrPromise]" = {
 API_TROUBLES: "dict[str, StrPromise]" = {
     "gateway": gettext_lazy("Requests are not answered: the gateway is down."),
     "edge": gettext_lazy("Requests are not answered: the API can't be reached."),
-    "keys": gettext_lazy(
-        "Most requests are not answered: keys that were not used just now can't be checked."
-    ),
+    "keys": gettext_lazy("Requests are not answered: keys can't be checked."),
 }
 
 

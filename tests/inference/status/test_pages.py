@@ -93,7 +93,7 @@ def test_states(
     [
         ("ug", "gateway", "Requests are not answered: the gateway is down."),
         ("ue", "edge", "Requests are not answered: the API can't be reached."),
-        ("uk", "keys", "keys that were not used just now can't be checked."),
+        ("uk", "keys", "Requests are not answered: keys can't be checked."),
     ],
 )
 def test_an_api_that_does_not_answer_is_said_first(
