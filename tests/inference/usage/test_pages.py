@@ -3,7 +3,7 @@
 import csv
 import io
 import uuid
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 import redis
@@ -11,11 +11,13 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import translation
 from nacl.public import PrivateKey
 from pytest_django import Settings
 
 from inference import keys
 from inference.models import Key, Usage, UsageDay, UsageLook
+from inference.templatetags.usage import axis_day
 from inference.usage import page
 from inference.usage.counters import GatewayCounters, counters
 from inference.usage.figures import tokens_this_week
@@ -405,3 +407,9 @@ def test_what_she_takes_with_her(member: User, key: Key, clock: Clock, admin: Us
     found = personal_data.export(user=member)
     assert [row["requests"] for row in found["usage"]] == [42]
     assert [row["reason"] for row in found["usage_opened_by_admins"]] == ["Asked by her."]
+
+
+@pytest.mark.parametrize(("language", "said"), [("es", "1 nov"), ("en", "1 Nov")])
+def test_a_day_below_the_chart_is_in_the_readers_language(language: str, said: str) -> None:
+    with translation.override(language):
+        assert axis_day(date(2026, 11, 1)) == said
