@@ -1,5 +1,7 @@
 """The status page of the whole product: what runs, and what it says when parts are away (S16)."""
 
+import threading
+import time
 from typing import Any
 
 import httpx
@@ -27,6 +29,12 @@ def look(stack: Stack, *, through: str = "") -> dict[str, Any]:
     return {**found["slots"][0], "current": found["current"]}
 
 
+def api(stack: Stack) -> dict[str, Any]:
+    """The way to all models, as the page has it, with the incident about it."""
+    found: dict[str, Any] = httpx.get(f"{stack.site}/status.json", timeout=20).json()["api"]
+    return found
+
+
 def page(stack: Stack) -> str:
     answer = httpx.get(f"{stack.site}/status/?language=en", timeout=20)
     assert answer.status_code == 200
@@ -50,3 +58,45 @@ def test_what_the_page_says(stack: Stack, fleet: Fleet) -> None:
     with stack.down("edge"):
         wait_until(lambda: look(stack)["state"] == "down", seconds=SOON, what="the page: down")
     wait_until(lambda: look(stack)["state"] == "up", seconds=SOON, what="the page to say up again")
+
+
+def test_requests_that_nobody_answers_are_an_incident_though_models_run(
+    stack: Stack, fleet: Fleet
+) -> None:
+    fleet.settle()
+    wait_until(lambda: api(stack)["state"] == "up", seconds=SOON, what="the API to answer")
+    with stack.down("gateway"):
+        wait_until(
+            lambda: api(stack)["state"] == "gateway", seconds=SOON, what="the page to say so"
+        )
+        assert "Requests are not answered: the gateway is down." in page(stack)
+        assert look(stack)["state"] == "up"
+        wait_until(lambda: api(stack)["incident"], seconds=2 * SOON, what="the incident")
+        assert "api_down" in fleet.alerts()
+        feed = httpx.get(f"{stack.site}/status.atom?language=en", timeout=20).text
+        assert "API: requests are not answered" in feed
+    wait_until(lambda: api(stack)["state"] == "up", seconds=SOON, what="the page to say up again")
+
+
+def test_many_who_wait_for_the_database_hold_up_no_status_page(stack: Stack, fleet: Fleet) -> None:
+    fleet.settle()
+    page(stack)
+    statuses: list[int] = []
+
+    def wait_for_a_page(path: str) -> None:
+        session = {"session": "x" * 32}
+        statuses.append(httpx.get(f"{stack.site}{path}", cookies=session, timeout=60).status_code)
+
+    with stack.down("postgres"):
+        waiting = [
+            threading.Thread(target=wait_for_a_page, args=[path]) for path in ["/", "/key/"] * 20
+        ]
+        for thread in waiting:
+            thread.start()
+        for _look in range(10):
+            began = time.monotonic()
+            assert "Status" in page(stack)
+            assert time.monotonic() - began < 2  # the machine is busy with the others
+        for thread in waiting:
+            thread.join()
+    assert statuses == [503] * 40
