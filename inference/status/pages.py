@@ -27,6 +27,8 @@ from nan.outage import unavailable
 
 SECONDS = 10
 """For how long a browser or a proxy may show the same."""
+TROUBLED = ("down", "degraded", "rotation", "starting")
+"""Said before everything else: requests to these are not answered now, or more slowly."""
 _written = Written()
 
 
@@ -100,7 +102,7 @@ def _context(kept: Kept, age: int | None) -> dict[str, Any]:
         "slots": slots,
         "unmeasured": any(slot["state"] == "unknown" for slot in slots),
         "height": HEIGHT,
-        "troubled": [slot for slot in slots if slot["state"] in ("down", "degraded")],
+        "troubled": [slot for slot in slots if slot["state"] in TROUBLED],
         "incidents": facts["incidents"],
         "planned": [one for one in rotations if one["state"] != SwapState.DONE],
         "done": [one for one in reversed(rotations) if one["state"] == SwapState.DONE],

@@ -139,6 +139,7 @@ def test_a_start_of_everything_is_a_start(read: Callable[..., Any], slot: Slot) 
     Replica.objects.update(state="starting", state_since=timezone.now())
     assert only(read())["state"] == "starting"
     assert "Its engines have just been started" in words(read("/status/"))
+    assert "No model is down." not in words(read("/status/"))
     Replica.objects.update(attempts=1)  # because it had failed
     stood(slot, "d")
     assert only(read())["state"] == "down"
