@@ -11,10 +11,12 @@ from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 
+from inference.heartbeats import UNBROKEN
 from inference.models import (
     ApiSample,
     CatalogModel,
     Goal,
+    Heartbeat,
     Incident,
     Replica,
     ReplicaSample,
@@ -62,7 +64,8 @@ def gather(now: datetime) -> Facts:
     replicas = list(Replica.objects.select_related("server", "model", "goal_model"))
     incidents = list(_incidents(now))
     now_rows, day_rows = _engine_samples(now)
-    standing = _standing(now)
+    since = _fresh_since(now)
+    standing = _standing(since, now)
     days = days_of_slots(now)
     found = [
         {
@@ -77,7 +80,7 @@ def gather(now: datetime) -> Facts:
     return {
         "made_at": now,
         "api": {
-            **_api(now),
+            **_api(since, now),
             **_uptime(days_of_api(now)),
             "incident": _told(next((i for i in incidents if _is_open(i, None)), None)),
         },
@@ -88,9 +91,9 @@ def gather(now: datetime) -> Facts:
 
 
 # -- The way to all models ---------------------------------------------------------------------
-def _api(now: datetime) -> Facts:
+def _api(since: datetime, now: datetime) -> Facts:
     """As a caller meets it; `unknown` without a fresh sample."""
-    fresh = ApiSample.objects.filter(span=Span.RAW, at__gt=now - FRESH, at__lte=now)
+    fresh = ApiSample.objects.filter(span=Span.RAW, at__gt=since, at__lte=now)
     last = fresh.order_by("at").last()
     return {
         "state": last.state if last else "unknown",
@@ -178,9 +181,15 @@ def _engine_samples(now: datetime) -> tuple[Rows, Rows]:
     return recent, day
 
 
-def _standing(now: datetime) -> dict[int, SlotSample]:
+def _fresh_since(now: datetime) -> datetime:
+    """A sample from before a stop of everything says nothing about now either."""
+    unbroken = Heartbeat.objects.filter(name=UNBROKEN).values_list("at", flat=True).first()
+    return max(now - FRESH, unbroken) if unbroken else now - FRESH
+
+
+def _standing(since: datetime, now: datetime) -> dict[int, SlotSample]:
     """The last sample of each slot, if it is fresh."""
-    recent = SlotSample.objects.filter(span=Span.RAW, at__gt=now - FRESH, at__lte=now)
+    recent = SlotSample.objects.filter(span=Span.RAW, at__gt=since, at__lte=now)
     return {row.slot_id: row for row in recent.order_by("at")}
 
 

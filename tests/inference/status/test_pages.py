@@ -11,7 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from inference.heartbeats import UNBROKEN
 from inference.models import (
+    Heartbeat,
     Incident,
     IncidentUpdate,
     Replica,
@@ -143,6 +145,16 @@ def test_a_start_of_everything_is_a_start(read: Callable[..., Any], slot: Slot) 
     Replica.objects.update(attempts=1)  # because it had failed
     stood(slot, "d")
     assert only(read())["state"] == "down"
+
+
+def test_what_was_seen_before_a_stop_of_everything_says_nothing_about_now(
+    read: Callable[..., Any], slot: Slot
+) -> None:
+    stood(slot, "uu")
+    api_stood("uu")
+    Replica.objects.update(state="starting", state_since=timezone.now())
+    Heartbeat.objects.create(name=UNBROKEN, at=timezone.now())
+    assert (only(read())["state"], read()["api"]["state"]) == ("starting", "unknown")
 
 
 def test_a_start_that_takes_longer_than_its_model_may(read: Callable[..., Any], slot: Slot) -> None:
@@ -385,7 +397,7 @@ def test_queries_do_not_grow(slots: int, django_assert_num_queries: DjangoAssert
         found = Incident.objects.create(slot=one, began_at=timezone.now())
         IncidentUpdate.objects.create(incident=found, text_es="a", text_en="b")
     api_stood("ug")
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         gather(timezone.now())
 
 
