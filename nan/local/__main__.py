@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from . import banner, environment, parts, ports, postgres, state
+from . import banner, engines, environment, parts, ports, postgres, state
 from .config import ROOT, Stack
 from .edge import EdgeError
 from .engines import EngineError
@@ -86,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
         state.mark_as_starting(state_dir)
         if left := state.end_strays(state_dir):
             print(f"Ended what an earlier run left behind: {_summary(left)}", flush=True)
+        engines.forget_memory(state_dir)
         chosen = ports.choose(file=state_dir / "ports.json", free=options.free_ports)
         if not options.free_ports and (moved := ports.unusual(chosen)):
             print(f"Not at the usual ports: {moved}", flush=True)

@@ -5,6 +5,7 @@ worker here: then GPU servers join from elsewhere (/staff/servers/).
 """
 
 import secrets
+import shutil
 import sys
 from pathlib import Path
 
@@ -45,6 +46,12 @@ def kind(stack: Stack) -> str:
             "or run with the simulator (leave ENGINE unset)."
         )
     return found
+
+
+def forget_memory(state_dir: Path) -> None:
+    """Simulated GPUs are free when nothing runs. The process that takes an engine's memory back is
+    ended together with the engine when a run stops."""
+    shutil.rmtree(state_dir / "engines" / "gpus", ignore_errors=True)
 
 
 def gpu_worker(stack: Stack) -> Part:
