@@ -83,8 +83,8 @@ class GatewayCounters:
 
 def _now(running: int, minute: list[bytes | None], *, at: float) -> Now:
     began, asked = (float(value) if value else 0.0 for value in minute)
-    left = began + WINDOW - at
-    return Now(running, int(asked), ceil(left)) if left > 0 else Now(running, 0, 0)
+    left = began + 1 + WINDOW - at  # it is kept in whole seconds, cut off
+    return Now(running, int(asked), min(WINDOW, ceil(left))) if left > 0 else Now(running, 0, 0)
 
 
 def _read(call: Any) -> Any:

@@ -104,7 +104,9 @@ async def resets_in(key: str) -> int | None:
     read. The product's page reads the same (inference/usage/counters.py)."""
     with suppress(Exception):
         began = await asyncio.wait_for(minute_began(key), PATIENCE_SECONDS)
-        return max(1, math.ceil(began + MINUTE_SECONDS - time.time()))
+        # The beginning is kept in whole seconds, cut off: the minute ends up to one later.
+        left = math.ceil(began + 1 + MINUTE_SECONDS - time.time())
+        return max(1, min(MINUTE_SECONDS, left))
     return None
 
 
