@@ -40,8 +40,12 @@ def test_members_lose_nothing_and_every_name_answers(
     old, new, load = moved
     assert load.bad == []
     assert len(load.calls) > 15
-    listed = ApiClient(fleet.stack.api, load_key).models()
-    assert {old, new, "nan"} <= {model["id"] for model in listed.json()["data"]}
+    reader = ApiClient(fleet.stack.api, load_key)
+
+    def listed() -> bool:
+        return {old, new, "nan"} <= {model["id"] for model in reader.models().json()["data"]}
+
+    wait_until(listed, seconds=10, what="the new name, which is published when the swap is done")
     for name in (old, new, "nan"):
         for route in ROUTES:
             for stream in (False, True):
