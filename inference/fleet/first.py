@@ -39,10 +39,11 @@ def create(*, server: str, seats: int, engine: str) -> Server:
 def fill(*, server: Server, ports: Sequence[int]) -> None:
     """One chat replica for each GPU and one for embeddings on the CPU, if there is none yet.
     Without a GPU one chat replica, on the CPU: a real engine is enough work for it."""
-    fetch_all(server)
     if Replica.objects.exists():
-        follow_ports(server=server, ports=ports)
+        follow_ports(server=server, ports=ports)  # first: their engines are being started
+        fetch_all(server)
         return
+    fetch_all(server)
     chat, embedding = Slot.objects.get(number=1), Slot.objects.get(number=2)
     places = [(chat, [gpu["index"]]) for gpu in server.gpus[: len(ports) - 1]]
     places.append((embedding if places else chat, []))
@@ -55,12 +56,14 @@ def fill(*, server: Server, ports: Sequence[int]) -> None:
 
 def follow_ports(*, server: Server, ports: Sequence[int]) -> None:
     """The free ports of this run, for the replicas that this module made and whose engines ended
-    with the run before: their old ports may be somebody else's now."""
+    with the run before: their old ports may be somebody else's now. Not of one that is being
+    started: its engine has been told the old one; if that is taken, it fails and is next."""
     made = list(server.replicas.order_by("pk")[: len(ports)])
     for replica, port in zip(made, ports, strict=False):
         running = replica.report.get("state") in ("running", "stopping")
         taken = server.replicas.filter(port=port).exclude(pk=replica.pk).exists()
-        if replica.port != port and not running and not taken:
+        told = running or replica.state == ReplicaState.STARTING
+        if replica.port != port and not told and not taken:
             Replica.objects.filter(pk=replica.pk).update(port=port, version=F("version") + 1)
 
 
@@ -105,10 +108,14 @@ def wait_for_report(server: Server) -> None:
         server.refresh_from_db()
 
 
-def wait_for_models(*, seconds: float, say: Callable[[str], None]) -> None:
+def wait_for_models(
+    *, server: Server, ports: Sequence[int], seconds: float, say: Callable[[str], None]
+) -> None:
     """Until every slot that has replicas in service is served by one and its name is published."""
     deadline, told = time.monotonic() + seconds, ""
     while waiting := _waiting():
+        server.refresh_from_db()
+        follow_ports(server=server, ports=ports)
         if time.monotonic() > deadline:
             raise NotServing(f"Not serving after {seconds:g} s: {waiting}. See /staff/slots/.")
         if waiting != told:

@@ -22,14 +22,16 @@ class Command(BaseCommand):
         parser.add_argument("--wait", type=int, default=0, help="seconds")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        engine = options["engine"]
+        engine, ports = options["engine"], options["ports"]
         server = first.create(server=options["server"], seats=options["seats"], engine=engine)
         if engine == "none":
             return
         try:
             first.wait_for_report(server)
-            first.fill(server=server, ports=options["ports"])
-            if options["wait"]:
-                first.wait_for_models(seconds=options["wait"], say=self.stdout.write)
+            first.fill(server=server, ports=ports)
+            if wait := options["wait"]:
+                first.wait_for_models(
+                    server=server, ports=ports, seconds=wait, say=self.stdout.write
+                )
         except first.NotServing as problem:
             raise CommandError(str(problem)) from None

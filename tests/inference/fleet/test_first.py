@@ -33,3 +33,21 @@ def test_engines_that_ended_follow_the_ports_of_the_next_run(
     rooms.say(machine_room, engines=engines)
     start.fill(server=Server.objects.get(), ports=[9001, 9002, 9003])
     assert list(Replica.objects.values_list("port", flat=True)) == [9001, 8102]
+
+
+def test_one_that_was_being_started_meanwhile_follows_when_its_old_port_was_taken(
+    machine_room: Server, first: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "REPORT_SECONDS", 0)
+    ours = Replica.objects.filter(pk=first.pk)
+    ours.update(state="starting")
+    rooms.say(machine_room, engines={})
+    start.fill(server=Server.objects.get(), ports=[9001])
+    assert ours.get().port == 8101
+
+    ours.update(state="failed", error_code="port_taken")
+    with pytest.raises(start.NotServing):
+        start.wait_for_models(
+            server=Server.objects.get(), ports=[9001], seconds=0.1, say=lambda _: None
+        )
+    assert ours.get().port == 9001
