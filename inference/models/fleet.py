@@ -56,13 +56,16 @@ class Server(models.Model):
 
     @property
     def seats_in_service(self) -> int:
-        """Its seats' share of what is not taken out. A replica that is down is to serve again, and
-        one that was never put in has added nothing yet: neither changes it."""
+        """Its seats' share of the chat replicas that are not taken out. One that is down is to
+        serve again, and one that was never put in has added nothing yet: neither changes it. A
+        server added by hand, for a fleet that is not run from here, has all of its seats."""
         chat = [r for r in self.replicas.all() if r.goal_number and r.slot.kind == Kind.CHAT]
         kept = sum(replica.goal == Goal.SERVE for replica in chat)
         if not self.active:
             return 0
-        return self.seats * kept // len(chat) if chat else self.seats
+        if not chat:
+            return 0 if self.join_until or self.joined_at or self.reported_at else self.seats
+        return self.seats * kept // len(chat)
 
     def silent(self, now: datetime) -> bool:
         return self.reported_at is None or now - self.reported_at > SILENT

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from inference.fleet import replicas
+from inference.fleet import replicas, servers
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import WORDS
 from inference.models import (
@@ -105,6 +105,20 @@ def test_seats_follow_a_replica_that_is_taken_out(
     assert seats.count().total == before - machine_room.seats + machine_room.seats // 2
     replicas.put_in_service(replica=second, actor=None)
     assert seats.count().total == before
+
+
+def test_a_server_has_seats_when_a_model_has_been_put_in_service_on_it(chat: Slot) -> None:
+    """Unless it was added by hand: then nothing is known of it but its seats."""
+    before = seats.count().total
+    server, _token = servers.invite(name="new-one", seats=10, actor=None)
+    assert seats.count().total == before
+    rooms.say(server, gpus=[rooms.gpu(0)])
+    replica = rooms.replica(chat, server, 9)
+    assert seats.count().total == before
+    replicas.put_in_service(replica=replica, actor=None)
+    assert seats.count().total == before + 10
+    Server.objects.create(name="by-hand", seats=7)
+    assert seats.count().total == before + 17
 
 
 def test_a_server_goes_out_and_comes_back_with_its_seats(
