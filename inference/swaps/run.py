@@ -61,11 +61,14 @@ def advance(swap: Swap, now: datetime) -> None:
 
 
 def _preflight(swap: Swap, found: list[SwapReplica], now: datetime) -> None:
-    """Of all replicas before anything is touched. A failure ends the swap with nothing changed."""
-    waiting = ""
+    """Of all replicas before anything is touched; on each server one after the other, since engines
+    serve beside them. A failure ends the swap with nothing changed."""
+    waiting, busy = "", set[int]()
     for part in found:
-        if not part.preflight:
+        if not part.preflight and part.server_id not in busy:
             waiting = preflight.look(swap, part, now) or waiting
+            if not part.preflight:
+                busy.add(part.server_id)
         bad = next((check for check in part.preflight if not check["ok"]), None)
         if bad:
             _fail_untouched(swap, part, bad["code"], bad["detail"])

@@ -97,6 +97,21 @@ def test_preflight_touches_nothing(swap: Swap, told: Told) -> None:
     assert Alert.objects.get().code == "swap_failed"
 
 
+def test_a_server_checks_for_one_replica_at_a_time(swap: Swap, told: Told) -> None:
+    """A check loads the engine's whole program, beside engines that serve."""
+    room = Room()
+
+    def asked() -> list[str]:
+        return [arguments[1] for name, arguments in told if name == "gpu_preflight"]
+
+    while not asked():
+        room.round()
+    assert set(asked()) == {f"s{swap.pk}-p1"}
+    room.round()
+    assert set(asked()) == {f"s{swap.pk}-p1", f"s{swap.pk}-p2"}
+    assert room.until_over(swap).state == "done"
+
+
 def failing(state: str, **bad: Any) -> Room:
     """The first replica that comes to `state` with the new model."""
     return Room(
