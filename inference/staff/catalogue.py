@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -10,7 +11,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from inference.models import CatalogModel, Server
+from inference.models import CatalogModel, FleetEvent, Server
+from inference.staff import in_use
 from inference.staff.model_form import FLAGS, VARIABLES, ModelForm
 from inference.staff.model_page import rows
 from inference.staff.pasted_config import read_config
@@ -36,8 +38,15 @@ def detail(request: HttpRequest, name: str) -> HttpResponse:
         "row": rows([model], list(Server.objects.all()))[0],
         "replicas": model.replicas.select_related("server", "slot"),
         "slots": model.slots.all(),
+        "events": _events(model),
     }
     return render(request, "staff/fleet/model.html", context)
+
+
+def _events(model: CatalogModel) -> Any:
+    """What people did to the entry; what its replicas do stands with them."""
+    ours = FleetEvent.objects.filter(model=model, what__in=("model_added", "model_changed"))
+    return ours.select_related("actor").order_by("-at", "-pk")[:20]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -51,7 +60,12 @@ def add(request: HttpRequest) -> HttpResponse:
 @never_cache
 @staff_required
 def edit(request: HttpRequest, name: str) -> HttpResponse:
-    return form_page(request, get_object_or_404(CatalogModel, name=name))
+    """The row stays locked until it is saved: of two saves, the second sees the first."""
+    if request.method != "POST":
+        return form_page(request, get_object_or_404(CatalogModel, name=name))
+    with transaction.atomic():
+        locked = CatalogModel.objects.select_for_update()
+        return form_page(request, get_object_or_404(locked, name=name))
 
 
 def form_page(
@@ -69,7 +83,7 @@ def form_page(
     """
     leave = reverse(back, kwargs=address) if back else ""
     if request.POST.get("action") == "read":
-        form = ModelForm(_with_config(request), instance=model)
+        form = ModelForm(_with_config(request, model), instance=model)
         return _show(request, form, model, back=leave, read=True)
     form = ModelForm(request.POST or None, instance=model, initial=initial)
     if request.method != "POST":
@@ -77,18 +91,22 @@ def form_page(
     if not form.is_valid():
         return _show(request, form, model, back=leave, status=422)
     saved = form.save()
-    messages.success(request, _("Saved. An engine that runs gets it when it is next started."))
+    in_use.note_change(saved, form.changes, added=model is None, actor=request.user)
+    messages.success(request, _("Saved."))
     return redirect(then, **address) if then else redirect("staff_model", saved.name)
 
 
-def _with_config(request: HttpRequest) -> Any:
+def _with_config(request: HttpRequest, model: CatalogModel | None) -> Any:
     found = read_config(request.POST.get("config", ""))
     if not found:
         messages.error(request, _("Nothing could be read from it: paste the whole config.json."))
         return request.POST
     messages.success(request, _("Filled in from config.json. Look at it, then save."))
     filled = request.POST.copy()
+    fixed = in_use.FIXED if model and in_use.users(model) else ()
     for name, value in found.items():
+        if name in fixed:
+            continue
         if isinstance(value, list):
             filled.setlist(name, [*dict.fromkeys([*filled.getlist(name), *value])])
         else:

@@ -45,13 +45,16 @@ HAPPENED: "dict[str, StrPromise]" = {
     "joined": pgettext_lazy("event", "reported for the first time"),
     "server_out": pgettext_lazy("event", "server out of service"),
     "server_back": pgettext_lazy("event", "server back in service"),
+    # A model of the catalogue
+    "model_added": pgettext_lazy("event", "added"),
+    "model_changed": pgettext_lazy("event", "changed"),
     "fetch": pgettext_lazy("event", "asked for weights"),
 }
 
 
 def happened(event: FleetEvent) -> str:
-    """A replica's states go by their own names."""
-    if event.replica_id and event.what in ReplicaState:
+    """A replica's states go by their own names, also when the replica has been removed since."""
+    if (event.replica_id or event.server_id) and event.what in ReplicaState:
         return str(ReplicaState(event.what).label)
     if event.what in HAPPENED:
         return str(HAPPENED[event.what])

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from inference.gpu import flags as engine_flags
 from inference.gpu import spec
 from inference.models import CatalogModel, Kind, PublicName, Slot
+from inference.staff import in_use, stale
 from inference.staff.pasted_config import wrong_figures
 from nan.unreadable import PastedJSON
 
@@ -27,6 +28,7 @@ FROM_FIELDS = {"max-model-len", "tensor-parallel-size"}
 MOST = {"weights_mib": 100_000_000, "memory_mib": 16_000_000, "gpus_needed": 16}
 """What a GPU server takes (`inference.gpu.spec`)."""
 FLAGS = sorted(set(engine_flags.ALLOWED) - FROM_FIELDS)
+AS_JSON = ("config", "flags", "environment")
 VARIABLES = sorted(spec.ENVIRONMENT)
 
 
@@ -91,6 +93,25 @@ class ModelForm(forms.ModelForm[CatalogModel]):
             self.initial["flags"] = {
                 name: value for name, value in flags if name not in FROM_FIELDS
             }
+        self.seen = stale.digest(self.instance, self.Meta.fields)
+        self.changed = stale.changed_since(self.data, self.instance, self.Meta.fields)
+        self.used_by = in_use.users(self.instance)
+        self.refused = self._fix() if self.used_by else []
+
+    def _fix(self) -> list[str]:
+        """What engines were told is only shown. Returns what was sent to change it anyway."""
+        sent = [name for name in in_use.FIXED if name in self.data and self._differs(name)]
+        for name in set(in_use.FIXED) - set(sent):
+            self.fields[name].disabled = True
+        return sent
+
+    @property
+    def changes(self) -> list[str]:
+        """Django counts a field of JSON that is only shown among the changed ones."""
+        return [name for name in self.changed_data if not self.fields[name].disabled]
+
+    def _differs(self, name: str) -> bool:
+        return self.fields[name].has_changed(self.initial.get(name), self[name].data)
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
@@ -125,7 +146,7 @@ class ModelForm(forms.ModelForm[CatalogModel]):
     def clean_environment(self) -> dict[str, Any]:
         environment = _record(self.cleaned_data["environment"])
         wrong = [
-            _("%(name)s=%(value)s is not allowed.") % {"name": name, "value": value}
+            _variable_problem(name, value)
             for name, value in environment.items()
             if not _variable_accepted(name, value)
         ]
@@ -135,6 +156,13 @@ class ModelForm(forms.ModelForm[CatalogModel]):
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or self.cleaned_data
+        if self.changed:
+            self._tell_what_changed()
+        for name in self.refused:
+            self.add_error(
+                name,
+                _("A slot has this model, so this can't be changed: add a new entry, swap to it."),
+            )
         if found.get("kind") == Kind.EMBEDDING and found.get("capabilities"):
             self.add_error("capabilities", _("A model for embeddings has none of these."))
         longest, context = found.get("max_output"), found.get("context_length")
@@ -145,6 +173,14 @@ class ModelForm(forms.ModelForm[CatalogModel]):
                 "memory_mib", _("On a GPU, say how much must be free before it is started.")
             )
         return found
+
+    def _tell_what_changed(self) -> None:
+        """Saved once more, what stands in the form counts: then it was decided with open eyes."""
+        self.add_error(None, in_use.changed_meanwhile(self.instance))
+        for name in self.fields:
+            if not self.fields[name].disabled and self._differs(name) and name not in AS_JSON:
+                said = {"value": self.initial.get(name)}
+                self.add_error(name, _("Saved meanwhile: %(value)s") % said)
 
 
 def name_is_called(name: str) -> bool:
@@ -171,6 +207,16 @@ def _flag_problem(name: str, value: Any) -> str:
     if not engine_flags.accepted(name, value):
         return _("%(name)s can't be %(value)s.") % said
     return ""
+
+
+def _variable_problem(name: str, value: Any) -> str:
+    said = {"name": name, "value": value}
+    if not isinstance(value, str) and _variable_accepted(name, json.dumps(value)):
+        return _('%(name)s must stand in quotes: "%(value)s".') % {
+            **said,
+            "value": json.dumps(value),
+        }
+    return _("%(name)s=%(value)s is not allowed.") % said
 
 
 def _variable_accepted(name: str, value: Any) -> bool:

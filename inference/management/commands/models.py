@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from inference.management import operating
 from inference.management.operating import Row
 from inference.models import CatalogModel
+from inference.staff import in_use
 from inference.staff.model_form import ModelForm
 from nan.unreadable import read_json
 
@@ -47,7 +48,9 @@ class Command(BaseCommand):
         form = ModelForm({**_defaults(), **_as_typed(said)}, instance=found)
         if not form.is_valid():
             raise operating.problems(form)
-        return [_row(form.save())]
+        saved = form.save()
+        in_use.note_change(saved, form.changes, added=found is None, actor=None)
+        return [_row(saved)]
 
     def do_offer(self, options: dict[str, Any]) -> list[Row]:
         return self._offer(options["name"], offered=True)
