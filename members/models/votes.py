@@ -142,6 +142,11 @@ class Vote(models.Model):
         return self.state in (self.State.CLOSED, self.State.RATIFIED)
 
     @property
+    def waits(self) -> bool:
+        """A recall that something holds up: it opens by itself after that, for its full length."""
+        return self.kind == self.Kind.RECALL and self.state == self.State.PREPARING
+
+    @property
     def codes(self) -> list[str]:
         """The options' names in ballots and files, in the order of the ballot."""
         return [candidate.code for candidate in self.candidates.all()]

@@ -35,7 +35,9 @@ def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpRespons
         "seconds": proposal.seconds.count(),
         "facts_form": FactsForm.of(proposal.facts, **_around(proposal)),
         "decline_form": DeclineForm(auto_id="decline_%s"),
-        "rounds": Vote.objects.filter(slot=proposal.slot_id, state=Vote.State.PREPARING),
+        "rounds": Vote.objects.filter(
+            slot=proposal.slot_id, state=Vote.State.PREPARING, kind=Vote.Kind.REGULAR
+        ),
         **forms,
     }
     status = status_of(*forms.values())

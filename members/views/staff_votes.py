@@ -80,12 +80,12 @@ def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
     over = vote.is_over
     set_now = {"quorum_percent": vote.quorum_percent, "public_result": vote.public_result}
     dates = {"opens_at": vote.opens_at, "closes_at": vote.closes_at}
-    preparing = vote.state == Vote.State.PREPARING
+    preparing = vote.state == Vote.State.PREPARING and not vote.waits
     context = {
         "vote": vote,
         "preparing": preparing,
         "candidates": vote.candidates.order_by("position"),
-        "missing": [rounds.why(vote, code) for code in rounds.missing(vote)] if preparing else [],
+        "missing": _missing(vote),
         "proposals": vote.slot.proposals.filter(state=Proposal.State.OPEN) if preparing else [],
         "rules_form": RulesForm(initial=set_now),
         "schedule_form": ScheduleForm(initial=dates),
@@ -100,6 +100,12 @@ def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
     }
     shown = [one for one in forms.values() if isinstance(one, Form)]
     return render(request, "staff/votes/vote.html", context, status=status_of(*shown))
+
+
+def _missing(vote: Vote) -> list[str]:
+    if vote.state != Vote.State.PREPARING:
+        return []
+    return [rounds.why(vote, code) for code in rounds.missing(vote)]
 
 
 # -- What one can do with it ----------------------------------------------------------------------

@@ -47,6 +47,10 @@ WORDS: "dict[str, StrPromise]" = {
     "swap_ahead": _("A swap of this slot is not over. Wait until it is, or cancel it."),
     "nobody": _("There is no active member, so nobody could vote."),
     "fixed": _("This vote is open or over: options, rules and dates can't change any more."),
+    "recall_fixed": _(
+        "Members asked for this recall: its options, rules and dates are fixed, no admin cancels"
+        " it, and it opens by itself as soon as nothing stands in the way."
+    ),
     # Extending
     "not_later": _("The new deadline must be later than the one that stands."),
     "too_late": _("The deadline is over, so it can't be moved any more."),

@@ -21,7 +21,7 @@ from members.voting import compare, known
 from members.voting.clock import Moment, moment
 from members.voting.proposals import catalogued
 from members.voting.refusals import Refused, words
-from members.voting.shortlist import preparing, take_off, title_of
+from members.voting.shortlist import changeable, preparing, take_off, title_of
 
 log = structlog.get_logger(__name__)
 
@@ -96,7 +96,7 @@ def _of_model(slot: Slot) -> dict[str, Any]:
 
 @transaction.atomic
 def set_rules(*, vote: Vote, actor: User | None, quorum_percent: int, public_result: bool) -> Vote:
-    row = preparing(vote)
+    row = changeable(vote)
     row.quorum_percent, row.public_result = quorum_percent, public_result
     _check(row)
     row.save(update_fields=["quorum_percent", "public_result"])
@@ -107,7 +107,7 @@ def set_rules(*, vote: Vote, actor: User | None, quorum_percent: int, public_res
 @transaction.atomic
 def schedule(*, vote: Vote, actor: User | None, opens_at: datetime, closes_at: datetime) -> Vote:
     """The beat opens it then, in the name of this admin."""
-    row = preparing(vote)
+    row = changeable(vote)
     if opens_at >= closes_at:
         raise Refused("opens_after_close")
     if closes_at <= moment():
@@ -131,7 +131,7 @@ def _bound(opens: datetime, closes: datetime) -> None:
 @transaction.atomic
 def cancel(*, vote: Vote, actor: User | None) -> Vote:
     """What was on the ballot is open for another round."""
-    row = preparing(vote)
+    row = changeable(vote)
     for candidate in row.candidates.exclude(code=KEEP):
         take_off(candidate=candidate, actor=actor)
     row.state = Vote.State.CANCELLED
@@ -153,7 +153,7 @@ def missing(vote: Vote) -> list[str]:
         found.append("no_candidate")
     if vote.closes_at is None:
         found.append("no_deadline")
-    elif vote.closes_at <= moment():
+    elif vote.closes_at <= moment() and not vote.waits:
         found.append("in_the_past")
     if Vote.objects.open().filter(slot=vote.slot_id).exists():
         found.append("other_open")
@@ -193,8 +193,9 @@ def _is(candidate: Candidate, model: CatalogModel) -> bool:
 
 @transaction.atomic
 def open_vote(*, vote: Vote, actor: User | None, closes_at: datetime | None = None) -> Vote:
-    """From now on nothing about it changes: options with what is said of them, rules, roll."""
-    row = preparing(vote)
+    """From now on nothing about it changes: options with what is said of them, rules, roll.
+    `actor` is None where the beat opens a recall, which no admin does."""
+    row = changeable(vote) if actor else preparing(vote)
     if closes_at:
         row.closes_at = closes_at
     if problems := missing(row):

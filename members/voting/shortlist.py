@@ -14,7 +14,7 @@ from members.voting.refusals import Refused
 @transaction.atomic
 def accept(*, proposal: Proposal, vote: Vote, actor: User | None) -> Candidate:
     """Puts it on the ballot of a vote that is being prepared."""
-    vote = preparing(vote)
+    vote = changeable(vote)
     if proposal.slot_id != vote.slot_id:
         raise Refused("other_slot")
     _decide(proposal, Proposal.State.OPEN, Proposal.State.SHORTLISTED, actor)
@@ -48,6 +48,14 @@ def preparing(vote: Vote) -> Vote:
     return row
 
 
+def changeable(vote: Vote) -> Vote:
+    """As `preparing`, of a round that admins prepare: what a recall asks, the members have said."""
+    row = preparing(vote)
+    if row.kind == Vote.Kind.RECALL:
+        raise Refused("recall_fixed")
+    return row
+
+
 @transaction.atomic
 def decline(*, proposal: Proposal, actor: User | None, reason: str) -> Proposal:
     """The proposer gets the reason by mail."""
@@ -61,7 +69,7 @@ def decline(*, proposal: Proposal, actor: User | None, reason: str) -> Proposal:
 @transaction.atomic
 def take_off(*, candidate: Candidate, actor: User | None) -> None:
     """Before the vote opens; its proposal is open again. The current model stays."""
-    preparing(candidate.vote)
+    changeable(candidate.vote)
     if candidate.is_current:
         raise Refused("fixed")
     proposal = candidate.proposal

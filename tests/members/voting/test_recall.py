@@ -10,9 +10,9 @@ from inference.models import CatalogModel, Replica, Slot, Swap, SwapState
 from members import membership
 from members.models import RecallSignature, User, Vote
 from members.tasks import advance_votes
-from members.voting import ratify, recall
+from members.voting import proposals, ratify, recall, rounds, shortlist
 from tests.inference.names.conftest import model
-from tests.members.voting.conftest import in_days, joined
+from tests.members.voting.conftest import in_days, joined, with_options
 from tests.members.voting.test_after import WORDS, cast
 from tests.members.voting.test_rounds import code
 from tests.people import person
@@ -97,3 +97,50 @@ def test_who_may_sign(rotated: Swap, voters: list[User], admin: User) -> None:
     recall.sign(swap=rotated, user=voters[1])
     recall.unsign(swap=rotated, user=voters[1])
     assert recall.petition(rotated.slot, voters[1]).mine is False
+
+
+# -- A recall that has to wait ------------------------------------------------------------------
+@pytest.fixture
+def waiting(rotated: Swap, voters: list[User], admin: User) -> Vote:
+    """Another round is open, so the recall that a fifth asked for is not open yet."""
+    other = with_options(rotated.slot, voters[0], admin)
+    rounds.open_vote(vote=other, actor=admin, closes_at=in_days(7))
+    for voter in voters[:2]:
+        recall.sign(swap=rotated, user=voter)
+    advance_votes()
+    found = Vote.objects.get(kind="recall")
+    assert found.state == "preparing"
+    return found
+
+
+def test_no_admin_changes_what_members_asked_for(
+    waiting: Vote, voters: list[User], admin: User
+) -> None:
+    repo = "acme/gamma-1B"
+    extra = proposals.propose(user=voters[0], slot=waiting.slot, repo=repo, reason="x")
+    option = waiting.candidates.get(position=1)
+    rules = {"quorum_percent": 100, "public_result": True}
+    dates = {"opens_at": in_days(5), "closes_at": in_days(9)}
+    for act, values in (
+        (rounds.set_rules, {"vote": waiting, **rules}),
+        (rounds.schedule, {"vote": waiting, **dates}),
+        (rounds.cancel, {"vote": waiting}),
+        (rounds.open_vote, {"vote": waiting, "closes_at": in_days(2)}),
+        (shortlist.accept, {"vote": waiting, "proposal": extra}),
+        (shortlist.take_off, {"candidate": option}),
+    ):
+        assert code(act, actor=admin, **values) == "recall_fixed", act
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.quorum_percent, waiting.candidates.count()) == (
+        "preparing", 30, 2
+    )  # fmt: skip
+
+
+def test_it_opens_by_itself_for_its_full_length(waiting: Vote, over: Any) -> None:
+    over(Vote.objects.get(kind="regular"))
+    advance_votes()
+    waiting.refresh_from_db()
+    assert waiting.state == "open"
+    assert waiting.closes_at - waiting.opened_at == pytest.approx(
+        rounds.RECALL_LASTS, abs=timedelta(seconds=5)
+    )
