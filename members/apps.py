@@ -7,7 +7,10 @@ class MembersConfig(AppConfig):
     verbose_name = _("Members")
 
     def ready(self) -> None:
+        from inference.swaps.plan import HELD_BY
         from members import metrics
+        from members.voting.rounds import holds_swaps
         from nan.ops import tell
 
         tell(metrics.collect)
+        HELD_BY.append(holds_swaps)

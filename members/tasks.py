@@ -5,7 +5,7 @@ from celery import shared_task
 from inference.heartbeats import beat
 from members import alerts, membership, outbox, rotations
 from members.models import Mail
-from members.voting import closing, facts, ratify, rounds
+from members.voting import closing, facts, ratify, recall, rounds
 
 
 @shared_task
@@ -45,6 +45,7 @@ def call_webhook() -> None:
 def advance_votes() -> None:
     """Makes happen soon what the database's clock has decided: opens, closes, announces."""
     closing.close_due()
+    recall.complete_due()
     rounds.open_due()
     ratify.announce_due()
     closing.tidy()

@@ -33,6 +33,10 @@ REFUSALS = {
     "too_many": _("Too many attempts. Wait a minute; the token was not used."),
     "unreadable": _("The request was not understood. Are both sides of the same version?"),
     "same_model": _("The slot serves this model already."),
+    "vote_open": _(
+        "Members are voting about this slot: their ballots compare with the model that runs. Wait"
+        " until the vote has closed."
+    ),
     "slot_busy": _("Another swap of this slot is open. Finish or cancel it first."),
     "no_replicas": _("No replica of this slot is in service."),
     "not_offered": _("This model is no longer offered."),

@@ -4,6 +4,7 @@ Each is one conditional UPDATE on the state that the decision was made for, so o
 two admins, one counts and the other is told.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +33,16 @@ class SwapRefused(FleetRefused):
     """Not done, nothing changed; `code` has its sentence in inference.fleet.words."""
 
 
+HELD_BY: list[Callable[[Slot], str]] = []
+"""Who else may hold up a slot's swaps: each answers with a code of those words, or with nothing."""
+
+
+def _must_be_free(slot: Slot) -> None:
+    for held in HELD_BY:
+        if code := held(slot):
+            raise SwapRefused(code)
+
+
 def plan(
     *,
     slot: Slot,
@@ -47,6 +58,7 @@ def plan(
     """Nothing is touched before it is approved."""
     if slot.model is None:
         raise SwapRefused("slot_empty")
+    _must_be_free(slot)
     replicas = _replicas(slot, model)
     if start_at is not None and start_at <= timezone.now():
         raise SwapRefused("in_the_past")
@@ -99,6 +111,7 @@ def approve(*, swap: Swap, actor: Any) -> None:
     """By another admin than the one who planned it, unless the community has one admin only."""
     if settings.SWAP_SECOND_ADMIN and swap.proposed_by_id == actor.pk:
         raise SwapRefused("second_admin")
+    _must_be_free(swap.slot)
     _change(
         swap,
         {"state": SwapState.PLANNED},

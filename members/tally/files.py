@@ -98,13 +98,15 @@ def _from_json(text: str) -> Published:
         options = tuple(str(option["code"]) for option in found["options"])
         ballots = tuple(_ballot(entry, options) for entry in found["ballots"])
         roll, percent = found.get("roll"), found.get("quorum_percent", 30)
+        if len(set(options)) != len(options):
+            raise BadFile("This file names an option twice.")
+        if not (isinstance(roll, int | None) and isinstance(percent, int)):
+            raise BadFile("In this file roll and quorum_percent must be whole numbers.")
     except ValueError as error:
         raise BadFile(f"This JSON can't be read: {error}.") from None
     except (KeyError, TypeError, AttributeError):
         raise BadFile("This JSON has no options and ballots in the published form.") from None
-    return Published(
-        options=options, ballots=ballots, roll=None if roll is None else int(roll), percent=percent
-    )
+    return Published(options=options, ballots=ballots, roll=roll, percent=percent)
 
 
 def _ballot(entry: dict[str, Any], options: Sequence[str]) -> tuple[str, Ranking]:

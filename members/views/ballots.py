@@ -37,6 +37,8 @@ def ballot(request: HttpRequest, slug: str) -> HttpResponse:
         return _refused(request, vote, user)
     if vote.is_over:
         return redirect("vote_result", slug)
+    if vote.state == Vote.State.CANCELLED and vote.kind == Vote.Kind.RECALL:
+        return render(request, "vote/moot.html", {"vote": vote})
     if vote.state == Vote.State.CANCELLED or not (vote.is_open or vote.opens_at):
         raise Http404
     return _page(request, vote, user)

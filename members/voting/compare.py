@@ -71,6 +71,12 @@ class Look:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def context_change(self) -> int:
+        """In tokens; nothing where one of the two is not known."""
+        known_both = self.context_before and self.context_after
+        return self.context_after - self.context_before if known_both else 0
+
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> "Look":
         fits = [ServerFit(**{**fit, "notes": tuple(fit["notes"])}) for fit in kept["fits"]]
@@ -109,12 +115,17 @@ class Card:
     def gained_words(self) -> list[str]:
         return [
             *capability_words(self.look.gained),
+            *([_("a longer context")] if self.look.context_change > 0 else []),
             *languages.words(self.look.languages_gained),
         ]
 
     @property
     def lost_words(self) -> list[str]:
-        return [*capability_words(self.look.lost), *languages.words(self.look.languages_lost)]
+        return [
+            *capability_words(self.look.lost),
+            *([_("a part of the context")] if self.look.context_change < 0 else []),
+            *languages.words(self.look.languages_lost),
+        ]
 
     @property
     def can_be_told(self) -> bool:
@@ -155,7 +166,7 @@ class Card:
             said.append(_("Clients that ask for reasoning would get answers without it."))
         if "reasoning" in self.look.gained:
             said.append(_("It thinks before it answers: the first word comes later."))
-        if 0 < self.look.context_after < self.look.context_before:
+        if self.look.context_change < 0:
             said.append(_("Set a lower context limit in your client, or long sessions will fail."))
         return said
 

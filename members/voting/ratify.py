@@ -74,9 +74,10 @@ def _closed_code(vote: Vote) -> str:
 
 
 def _overtaken(vote: Vote) -> bool:
-    """The result of a later round about the same is planned or carried out."""
+    """Members have voted again, or are voting: that counts, unless its plan came to nothing."""
     later = Vote.objects.filter(slot=vote.slot_id, closes_at__gt=vote.closes_at)
-    return later.filter(swap__isnull=False).exclude(swap__state__in=IN_VAIN).exists()
+    states = (Vote.State.OPEN, Vote.State.CLOSED, Vote.State.RATIFIED)
+    return later.filter(state__in=states).exclude(swap__state__in=IN_VAIN).exists()
 
 
 def draft(candidate: Candidate, slot: Slot) -> dict[str, Any]:

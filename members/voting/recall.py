@@ -65,11 +65,24 @@ def sign(*, swap: Swap, user: User) -> Petition:
     if _last_rotation(row.slot) != row:
         raise Refused("no_rotation")
     RecallSignature.objects.get_or_create(swap=row, user=user)
-    found = _petition(row, user)
+    _complete(row)
+    return _petition(row, user)
+
+
+def complete_due() -> None:
+    """Where members have left since, those who signed may have become a fifth."""
+    for slot in Slot.objects.exclude(model=None):
+        swap = _last_rotation(slot)
+        if swap and not Vote.objects.filter(recalls=swap).exists():
+            _complete(swap)
+
+
+@transaction.atomic
+def _complete(swap: Swap) -> None:
+    row = Swap.objects.select_for_update(of=("self",)).select_related("slot").get(pk=swap.pk)
+    found = _petition(row, None)
     if found.signed >= found.needed and found.vote is None:
         _prepare(row)
-        found = _petition(row, user)
-    return found
 
 
 def unsign(*, swap: Swap, user: User) -> None:

@@ -87,7 +87,7 @@ WORDS: "dict[str, StrPromise]" = {
     "kept": _("The current model was chosen: nothing is to be done."),
     "tie": _("The result is a tie. Nothing follows by itself; confirm that you want this plan."),
     "done": _("This was ratified already."),
-    "outdated": _("The result of a later vote is planned or carried out: this one counts no more."),
+    "outdated": _("There has been a later vote, or one is open: this result counts no more."),
     "model_missing": _("The model is not in the catalogue yet. Add it with its engine flags."),
     "other_model": _("This entry of the catalogue is another repository than the one chosen."),
     "starts_too_late": _("A rotation starts within a year from now. Choose an earlier day."),

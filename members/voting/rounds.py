@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
@@ -241,8 +241,23 @@ def digest(public_ids: Iterable[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def holds_swaps(slot: Slot) -> str:
+    """Its ballots compare with the model that runs."""
+    return "vote_open" if Vote.objects.open().filter(slot=slot).exists() else ""
+
+
+def drop_moot_recalls() -> None:
+    """Of a rotation that another one has followed: nobody could vote about it any more."""
+    waiting = Vote.objects.filter(kind=Vote.Kind.RECALL, state=Vote.State.PREPARING)
+    moot = waiting.exclude(recalls__to_model=F("slot__model"))
+    for vote in moot:
+        if waiting.filter(pk=vote.pk).update(state=Vote.State.CANCELLED):
+            log.info("recall_moot", vote=vote.slug)
+
+
 def open_due() -> int:
     """Those whose time has come; one that can't open is tried again at the next beat."""
+    drop_moot_recalls()
     opened = 0
     due = Vote.objects.filter(state=Vote.State.PREPARING, opens_at__lte=Moment())
     for vote in due.select_related("opened_by"):

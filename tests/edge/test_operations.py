@@ -52,17 +52,19 @@ def test_the_log_holds_no_query_no_header_and_no_token(tmp_path: Path) -> None:
 
 
 def test_v8_ballots_leave_no_line_in_the_log(tmp_path: Path) -> None:
-    """Lines of POSTs would count them."""
+    """Lines of POSTs would count them; so would those of the page that follows, by their size."""
     with (
         RawServer(answer_ok) as upstream,
         running_edge(tmp_path, gateway=upstream.address, web=upstream.address) as running,
     ):
         assert post(running.site, "/vote/2026-Q4/", b"rank%3Akeep=1").status == 200
-        get(running.site, "/vote/2026-Q4/")
+        for path in ("/vote/2026-Q4/", "/vote", "//vote/x/", "/%76ote/x/", "/vote/x/receipt/"):
+            get(running.site, path)
+        get(running.site, "/voted/")
         post(running.site, "/waitlist/", b"x=1")
         lines = running.log()
     assert sorted((line["m"], line["p"]) for line in lines) == [
-        ("GET", "/vote"),
+        ("GET", "/voted"),
         ("POST", "/waitlist"),
     ]
 

@@ -296,6 +296,9 @@ def test_paths_of_one_option() -> None:
         ("{}", "no options"),
         ('{"options": [{"code": "x"}], "ballots": [{"receipt": {"en": "r"}, "ranking": [["y"]]}]}',
          "names y"),
+        ('{"options": [{"code": "x"}], "ballots": [], "roll": "abc"}', "whole numbers"),
+        ('{"options": [{"code": "x"}], "ballots": [], "quorum_percent": "30"}', "whole numbers"),
+        ('{"options": [{"code": "x"}, {"code": "x"}], "ballots": []}', "twice"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_named(text: str, says: str) -> None:

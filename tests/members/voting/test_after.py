@@ -240,6 +240,41 @@ def test_the_result_of_a_later_round_overtakes(
     assert ratify.ratify(**asked).state == "ratified"
 
 
+def test_a_later_round_that_is_open_or_kept_overtakes(
+    won: Vote, voters: list[User], admin: User, replica: Replica, chosen: CatalogModel, over: Any
+) -> None:
+    later = with_options(won.slot, voters[1], admin, slug="2027-Q1")
+    assert ratify.choice(won).code == ""
+    later = rounds.open_vote(vote=later, actor=admin, closes_at=in_days(7))
+    assert ratify.choice(won).code == "outdated"
+    cast(later, (voters[0], [["keep"]]), (voters[1], [["keep"]]))
+    over(later)
+    assert (ratify.choice(later).code, ratify.choice(won).code) == ("kept", "outdated")
+
+
+def test_no_swap_of_a_slot_that_is_voted_about(
+    vote: Vote,
+    admin: User,
+    replica: Replica,
+    chosen: CatalogModel,
+    over: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither planned nor approved: the ballots compare with what runs."""
+    asked, other = {"slot": vote.slot, "model": chosen, "actor": admin}, person("Olga")
+    with pytest.raises(plan.SwapRefused) as refusal:
+        plan.plan(**asked)
+    assert refusal.value.code == "vote_open"
+    with monkeypatch.context() as patched:  # as if both had come at the same moment
+        patched.setattr(plan, "HELD_BY", [])
+        swap = plan.plan(**asked)
+    with pytest.raises(plan.SwapRefused) as refusal:
+        plan.approve(swap=swap, actor=other)
+    assert refusal.value.code == "vote_open"
+    over(vote)
+    plan.approve(swap=swap, actor=other)
+
+
 def test_what_a_plan_needs(won: Vote, admin: User, replica: Replica, running: CatalogModel) -> None:
     asked = {"vote": won, "actor": admin, "start_at": in_days(3)}
     choice = ratify.choice(won)

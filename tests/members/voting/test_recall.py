@@ -4,11 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from inference.models import CatalogModel, Replica, Slot, Swap, SwapState
 from members import membership
-from members.models import RecallSignature, User, Vote
+from members.models import Membership, RecallSignature, User, Vote
 from members.tasks import advance_votes
 from members.voting import proposals, ratify, recall, rounds, shortlist
 from tests.inference.names.conftest import model
@@ -144,3 +145,29 @@ def test_it_opens_by_itself_for_its_full_length(waiting: Vote, over: Any) -> Non
     assert waiting.closes_at - waiting.opened_at == pytest.approx(
         rounds.RECALL_LASTS, abs=timedelta(seconds=5)
     )
+
+
+def test_one_whose_rotation_another_one_has_followed_is_dropped(
+    waiting: Vote, over: Any, client: Client, voters: list[User]
+) -> None:
+    """Between the new model and the previous one is no longer the question."""
+    Slot.objects.update(model=model("third-one"))
+    over(Vote.objects.get(kind="regular"))
+    advance_votes()
+    waiting.refresh_from_db()
+    assert waiting.state == "cancelled"
+    client.force_login(voters[0])
+    page = client.get(f"/vote/{waiting.slug}/")
+    assert (page.status_code, "This recall is void" in page.content.decode()) == (200, True)
+
+
+def test_a_fifth_that_comes_of_others_leaving_is_noticed(
+    rotated: Swap, voters: list[User], admin: User
+) -> None:
+    recall.sign(swap=rotated, user=voters[0])
+    advance_votes()
+    assert not Vote.objects.exists()
+    for member in Membership.objects.exclude(user=voters[0])[:5]:
+        membership.suspend(membership=member, actor=admin, reason="x")
+    advance_votes()
+    assert Vote.objects.get().recalls == rotated
