@@ -133,3 +133,11 @@ def test_a_slot_does_not_get_the_name_of_a_model(admin: User) -> None:
         assert (answer.status_code, said in html(answer)) == (422, True)
     assert "already exists" in html(client.post("/staff/slots/add/", {**data, "name": "nan"}))
     assert client.post("/staff/slots/add/", {**data, "name": "birch"}).status_code == 302
+
+
+def test_what_a_removed_replica_did_keeps_its_words(admin: User) -> None:
+    slot, _replicas, _new = rows.small_fleet(1)
+    one = rows.replica(slot, rows.server("gpu-2"), state="off")
+    FleetEvent.objects.create(replica=one, server=one.server, what="joining")
+    signed_in(admin).post(f"/staff/replicas/{one.pk}/remove/")
+    assert "joining the pool" in html(signed_in(admin).get("/staff/servers/gpu-2/"))
