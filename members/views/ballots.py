@@ -6,7 +6,6 @@ address or a log line.
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import translation
@@ -20,6 +19,7 @@ from members.views.asking import person
 from members.views.community import round_of
 from members.voting import ballots, compare, receipts, results, rounds
 from members.voting.refusals import Refused
+from nan.access import login_required
 
 LONGEST_RANK = 9
 RANK = "rank:"

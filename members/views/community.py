@@ -3,14 +3,13 @@
 from functools import wraps
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 
 from members.membership import in_community
 from members.models import Proposal, Vote
-from nan.access import View
+from nan.access import View, login_required
 
 
 def community(view: View) -> View:

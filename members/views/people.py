@@ -6,7 +6,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
-from django.contrib.auth.decorators import login_required
 from django.core import signing
 from django.forms import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
@@ -20,6 +19,7 @@ from members import membership, personal_data, waitlist
 from members.forms import AnswerForm, ApplicationForm, LeaveForm, ProfileForm
 from members.models import Application, Membership, User
 from members.views.asking import attempt, person
+from nan.access import login_required
 
 GOODBYE = "members.goodbye"
 
