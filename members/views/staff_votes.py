@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.db.models import Count, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -56,7 +57,7 @@ def _index(form: PrepareForm) -> dict[str, Any]:
     return {
         "form": form,
         "rounds": Vote.objects.select_related("slot")[:PAST],
-        "open": proposals.filter(state=Proposal.State.OPEN).order_by("pk"),
+        "open": _with_seconds(proposals),
         "decided": proposals.exclude(state__in=Proposal.OPEN).order_by("-decided_at", "-pk")[
             :DECIDED
         ],
@@ -75,6 +76,12 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, round_of(slug))
 
 
+def _with_seconds(proposals: "QuerySet[Proposal]") -> "QuerySet[Proposal]":
+    """With how many second each."""
+    open_now = proposals.filter(state=Proposal.State.OPEN)
+    return open_now.annotate(second_count=Count("seconds")).order_by("pk")
+
+
 def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
     """`forms`: those that were refused, as they were typed."""
     over = vote.is_over
@@ -86,7 +93,7 @@ def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
         "preparing": preparing,
         "candidates": vote.candidates.order_by("position"),
         "missing": _missing(vote),
-        "proposals": vote.slot.proposals.filter(state=Proposal.State.OPEN) if preparing else [],
+        "proposals": _with_seconds(vote.slot.proposals.all()) if preparing else [],
         "rules_form": RulesForm(initial=set_now),
         "schedule_form": ScheduleForm(initial=dates),
         "open_form": OpenForm(initial=dates, auto_id="open_%s"),

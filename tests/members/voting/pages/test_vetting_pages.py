@@ -34,6 +34,18 @@ def test_accept_from_the_proposal(proposal: Proposal, slot: Any, alma: Client) -
     assert alma.post(f"{path}accept/", {"vote": "none"}).status_code == 404
 
 
+def test_lists_to_choose_from_say_how_many_second(
+    proposal: Proposal, slot: Any, voters: list[User], alma: Client
+) -> None:
+    rounds.prepare(slot=slot, slug="2026-Q4", actor=None)
+    for address in ("/staff/votes/", PAGE):
+        assert "Nobody seconds it yet" in alma.get(address).content.decode()
+    for voter in voters[1:3]:
+        proposals.second(proposal=proposal, user=voter)
+    for address in ("/staff/votes/", PAGE):
+        assert "2 members second it" in alma.get(address).content.decode()
+
+
 def test_decline_with_a_reason_that_the_proposer_gets(proposal: Proposal, alma: Client) -> None:
     path = f"/staff/proposals/{proposal.pk}/decline/"
     assert alma.post(path, {"reason": " "}).status_code == 422
