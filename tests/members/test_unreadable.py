@@ -24,7 +24,14 @@ def test_github_is_not_there_when_it_is_not_configured(path: str) -> None:
     assert Client().get(f"/accounts/github/{path}").status_code in (200, 404)
 
 
-@pytest.mark.parametrize("sent", ['{"id":"x"}', "[]", '"x"', "7", '{"id":[],"response":{}}', "{"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        '{"id":"x"}', "[]", '"x"', "7", '{"id":[],"response":{}}', "{",
+        '{"id":"x","rawId":"AA","type":"public-key","response":{"clientDataJSON":"e30"}}',
+        "[" * 100_000, "9" * 5000, "NaN",
+    ],
+)  # fmt: skip
 def test_malformed_passkeys(sent: str, outsider: User) -> None:
     for client, path in (
         (Client(), "/accounts/2fa/webauthn/login/"),
