@@ -76,8 +76,7 @@ def _closed_code(vote: Vote) -> str:
 def _overtaken(vote: Vote) -> bool:
     """Members have voted again, or are voting: that counts, unless its plan came to nothing."""
     later = Vote.objects.filter(slot=vote.slot_id, closes_at__gt=vote.closes_at)
-    states = (Vote.State.OPEN, Vote.State.CLOSED, Vote.State.RATIFIED)
-    return later.filter(state__in=states).exclude(swap__state__in=IN_VAIN).exists()
+    return (later.over() | later.open()).exclude(swap__state__in=IN_VAIN).exists()
 
 
 def draft(candidate: Candidate, slot: Slot) -> dict[str, Any]:
