@@ -68,14 +68,16 @@ def server_views(admin: User, slot: Slot, replicas: list[Replica]) -> Iterator[V
 def model_views(admin: User, model: CatalogModel) -> Iterator[View]:
     yield View("staff, models", "/staff/models/", admin)
     yield View("staff, model", f"/staff/models/{model.name}/", admin)
-    yield View("staff, change a model", f"/staff/models/{model.name}/edit/", admin)
+    yield View("staff, change a model in use", f"/staff/models/{model.name}/edit/", admin)
+    free = rows.catalogue_model("cedar", "Cedar 8B")
+    yield View("staff, change a model", f"/staff/models/{free.name}/edit/", admin)
 
     def refused(page: Page) -> None:
         page.fill("[name=flags]", '{"api-key": "x", "seed": -1}')
         page.fill("[name=config]", "{not json")
         page.click("main form .button:not(.quiet)")
 
-    yield View("staff, model refused", f"/staff/models/{model.name}/edit/", admin, refused)
+    yield View("staff, model refused", f"/staff/models/{free.name}/edit/", admin, refused)
 
 
 def swap_views(
