@@ -69,7 +69,8 @@ def test_the_versions_that_are_there_are_choices(
 def test_the_same_version_written_otherwise_is_the_same(
     recipe: Recipe, voter: Client, other_member: User
 ) -> None:
-    for version in ("2.0.16", " v2.0.16", "V2.0.16+a3f9c1", "version 2.0.16", "２.０.１６"):
+    written = ("2.0.16", " v2.0.16", "V2.0.16+a3f9c1", "version 2.0.16", "２.０.１６")
+    for version in (*written, "02.0.16", "2.00.016"):
         say(voter, recipe, version)
     assert counted(other_member) == [("2.0.16", 1, 0, True)]
 
@@ -110,6 +111,21 @@ def test_a_version_is_nothing_but_a_version(recipe: Recipe, voter: Client, versi
 )
 def test_versions_as_clients_have_them(version: str) -> None:
     assert versions.plain(version) == version
+
+
+@pytest.mark.parametrize(
+    ("written", "same"),
+    [
+        ("02.0.16", "2.0.16"),
+        ("3.01-beta.02", "3.1-beta.2"),
+        ("1.0rc01", "1.0rc1"),
+        ("0.0.00", "0.0.0"),
+        ("2026-11-2", "2026-11-02"),
+        ("10.20.300", "10.20.300"),
+    ],
+)
+def test_zeros_before_a_number_make_no_other_version(written: str, same: str) -> None:
+    assert versions.plain(written) == same
 
 
 def test_newer_ones_come_first() -> None:
