@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from inference.staff.incidents import UpdateForm
 from members.models import Application, Decision, User
+from nan.leaks import refuse_keys
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -20,6 +21,7 @@ class ApplicationForm(forms.ModelForm[Application]):
         help_text=_("A few sentences: what it is, and what you would use open models for."),
         max_length=2000,
         min_length=20,
+        validators=[refuse_keys],
         widget=forms.Textarea(attrs={"rows": 6}),
     )
     clients = forms.MultipleChoiceField(
@@ -60,7 +62,10 @@ class ApplicationForm(forms.ModelForm[Application]):
 
 class AnswerForm(forms.Form):
     answer = forms.CharField(
-        label=_("Your answer"), max_length=2000, widget=forms.Textarea(attrs={"rows": 5})
+        label=_("Your answer"),
+        max_length=2000,
+        validators=[refuse_keys],
+        widget=forms.Textarea(attrs={"rows": 5}),
     )
 
 
@@ -74,6 +79,12 @@ class ProfileForm(forms.ModelForm[User]):
     class Meta:
         model = User
         fields: ClassVar[list[str]] = ["name", "language"]
+
+    def clean_name(self) -> str:
+        """Others read it beside what she writes."""
+        name = str(self.cleaned_data["name"])
+        refuse_keys(name)
+        return name
 
 
 class LeaveForm(forms.Form):
@@ -108,7 +119,7 @@ class RejectForm(forms.Form):
 
 
 class ReasonForm(forms.Form):
-    reason = forms.CharField(label=_("Reason"), max_length=160)
+    reason = forms.CharField(label=_("Reason"), max_length=160, validators=[refuse_keys])
 
 
 def _usual(count: int) -> "StrPromise":

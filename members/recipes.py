@@ -10,8 +10,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from members import leaks, versions
+from members import versions
 from members.models import Recipe, RecipeEdit, User
+from nan import leaks
 
 PENDING_MOST = 10
 State = RecipeEdit.State
@@ -82,16 +83,8 @@ def _plain(version: str) -> str:
 
 def look_for_keys(*texts: str) -> None:
     """Refuses the first that is found, with its beginning."""
-    for text in texts:
-        if leak := leaks.find(text):
-            raise Refused(
-                _(
-                    "This holds what looks like %(what)s, beginning with %(hint)s: nothing was "
-                    "kept. Write YOUR_KEY in its place; if it is a real one, revoke it: it has "
-                    "been typed into a page."
-                )
-                % {"what": leak.what, "hint": leak.hint}
-            )
+    if told := leaks.complaint(*texts):
+        raise Refused(told)
 
 
 # -- Review -------------------------------------------------------------------------------------
@@ -111,6 +104,7 @@ def accept(*, edit: int, actor: User) -> RecipeEdit:
 def decline(*, edit: int, actor: User, reason: str) -> RecipeEdit:
     if not reason.strip():
         raise Refused(_("Write a reason: its author will read it."))
+    look_for_keys(reason)
     return _decide(edit, actor, State.DECLINED, reason.strip()[:500])
 
 

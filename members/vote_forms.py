@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from inference.models import CatalogModel, Slot
 from members.models.votes import SLUG
 from members.voting import rounds
+from nan.leaks import refuse_keys
 
 
 def _slot() -> "forms.ModelChoiceField[Slot]":
@@ -36,8 +37,13 @@ def _when(label: Any) -> forms.DateTimeField:
 
 
 def _text(label: Any, *, rows: int = 3, longest: int = 1000, **more: Any) -> forms.CharField:
+    """Others read it."""
     return forms.CharField(
-        label=label, max_length=longest, widget=forms.Textarea(attrs={"rows": rows}), **more
+        label=label,
+        max_length=longest,
+        validators=[refuse_keys],
+        widget=forms.Textarea(attrs={"rows": rows}),
+        **more,
     )
 
 
@@ -112,7 +118,7 @@ class OpenForm(forms.Form):
 
 class ExtendForm(forms.Form):
     closes_at = _when(_("New deadline"))
-    reason = forms.CharField(label=_("Reason"), max_length=300)
+    reason = forms.CharField(label=_("Reason"), max_length=300, validators=[refuse_keys])
 
 
 class DeclineForm(forms.Form):

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from members import mails, membership, seats
 from members.models import Application, Decision, User
+from nan.leaks import complaint
 
 BATCH_LIMIT = 200
 BANDS = (20, 50, 100, 200)
@@ -144,6 +145,7 @@ def reject(
         raise Refused(_("Choose a reason: she will read it."))
     if reason_code == Decision.Reason.OTHER and not reason.strip():
         raise Refused(_("Write the reason in your own words: she will read it."))
+    _look_for_keys(reason)
     claimed, outcome = _claim(applications)
     why = {"reason_code": reason_code, "reason": reason.strip()}
     _decide(outcome, claimed, action=Action.REJECT, to=State.REJECTED, actor=actor, **why)
@@ -156,6 +158,7 @@ def ask(*, application: int, actor: User | None, question: str) -> Outcome:
     """Asks her something; the mail goes out at once."""
     if not question.strip():
         raise Refused(_("Write the question."))
+    _look_for_keys(question)
     claimed, outcome = _claim([application], states=(State.PENDING,))
     why = {"reason": question.strip()}
     _decide(outcome, claimed, action=Action.ASK, to=State.NEEDS_INFORMATION, actor=actor, **why)
@@ -163,6 +166,11 @@ def ask(*, application: int, actor: User | None, question: str) -> Outcome:
         Application.objects.filter(pk=application).update(question=question.strip(), answer="")
         mails.question(decision)
     return outcome
+
+
+def _look_for_keys(text: str) -> None:
+    if told := complaint(text):
+        raise Refused(told)
 
 
 @transaction.atomic

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from inference.models import Incident, IncidentUpdate
 from inference.status.shelf import shelf
 from nan.access import staff_required
+from nan.leaks import refuse_keys
 
 SHOWN = 100
 AREA = {"rows": 4}
@@ -23,12 +24,14 @@ class UpdateForm(forms.Form):
     text_es = forms.CharField(
         label=gettext_lazy("In Spanish"),
         max_length=1000,
+        validators=[refuse_keys],
         widget=forms.Textarea(attrs={**AREA, "lang": "es"}),
     )
     text_en = forms.CharField(
         label=gettext_lazy("In English"),
         help_text=gettext_lazy("Everybody reads it, also without signing in. It can't be changed."),
         max_length=1000,
+        validators=[refuse_keys],
         widget=forms.Textarea(attrs={**AREA, "lang": "en"}),
     )
 

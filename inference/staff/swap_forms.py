@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from inference.models import CatalogModel, Slot
+from nan.leaks import refuse_keys
 
 AT_DEADLINE = (
     (
@@ -84,6 +85,7 @@ class PlanForm(forms.Form):
         help_text=gettext_lazy("For the other admins, and for the record."),
         max_length=200,
         required=False,
+        validators=[refuse_keys],
     )
     at_deadline = forms.ChoiceField(
         label=gettext_lazy("If requests still run when the time to drain is over"),

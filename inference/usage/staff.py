@@ -21,6 +21,7 @@ from inference.usage import figures
 from inference.usage.figures import Figures, Span
 from inference.usage.page import SPANS, Days, UsagePage, length, most_first, read_at
 from nan.access import staff_required
+from nan.leaks import refuse_keys
 from nan.unreadable import number
 
 PAGE = 50
@@ -32,6 +33,7 @@ class LookForm(forms.Form):
         label=_("Reason"),
         min_length=10,
         max_length=200,
+        validators=[refuse_keys],
         help_text=_("A sentence. It is recorded with your name, and the member can read it."),
     )
 

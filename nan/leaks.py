@@ -1,17 +1,22 @@
-"""Keys and tokens in what members write: found before anybody else reads them.
+"""Keys and tokens in what people write here: found before anybody else reads them.
 
 Refusing too much costs a member a moment; letting one through costs her key. What looks like a
 place for a key (`YOUR_KEY`, `sk-...`, `$NAN_API_KEY`) is none, nor is a digest or a commit that
 nobody calls a key: recipes name revisions and checksums.
 """
 
+import html
 import math
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import unquote
 
+from django.core.exceptions import ValidationError
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 SHOWN = 4
@@ -61,6 +66,10 @@ RANDOM_HEX = 32
 """Digits from which on hexadecimal is refused, whatever it is called, if it is no digest."""
 BEFORE = 40
 """Characters of the same line that are looked at for the name of a value."""
+LAYERS = 3
+"""Of writing around a key that are taken off: an address within an address within a text."""
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+"""A character of Markdown's that stands for itself: https://spec.commonmark.org/0.31.2/#backslash-escapes"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +79,41 @@ class Leak:
     """Its first characters, so that she finds it; never more."""
 
 
+def refuse_keys(text: str) -> None:
+    """For form fields whose text others read."""
+    if told := complaint(text):
+        raise ValidationError(told, code="key")
+
+
+def complaint(*texts: str) -> str:
+    """What the writer is told of the first key in them; "" if there is none."""
+    leak = next((leak for text in texts if (leak := find(text))), None)
+    if leak is None:
+        return ""
+    return gettext(
+        "This holds what looks like %(what)s, beginning with %(hint)s: nothing was kept. Write "
+        "YOUR_KEY in its place; if it is a real one, revoke it: it has been typed into a page."
+    ) % {"what": leak.what, "hint": leak.hint}
+
+
 def find(text: str) -> Leak | None:
-    """The first one. Characters that nobody sees between its letters don't hide it."""
-    plain = _visible(text)
+    """The first one, in however it is written: characters that nobody sees between its letters
+    don't hide it, nor does writing them as an address, HTML or Markdown may (`sk%2D`, `&#115;`)."""
+    return next((leak for reading in _readings(text) if (leak := _find(reading))), None)
+
+
+def _readings(text: str) -> Iterator[str]:
+    reading = _visible(text)
+    yield reading
+    for _layer in range(LAYERS):
+        plainer = _visible(_ESCAPED.sub(r"\1", html.unescape(unquote(reading))))
+        if plainer == reading:
+            return
+        yield plainer
+        reading = plainer
+
+
+def _find(plain: str) -> Leak | None:
     for what, pattern in _PATTERNS:
         for found in pattern.finditer(plain):
             if not _PLACE.search(found[0]):

@@ -1,11 +1,13 @@
 """Keys in members' texts are found, and what only looks long is not."""
 
 import random
+import re
 import string
+from urllib.parse import quote
 
 import pytest
 
-from members import leaks
+from nan import leaks
 
 R = random.Random(20261129)
 
@@ -99,6 +101,24 @@ def test_full_width_letters_hide_nothing() -> None:
     assert leaks.find(wide) is not None
 
 
+@pytest.mark.parametrize("key", KEYS)
+def test_another_way_to_write_its_characters_hides_nothing(key: str) -> None:
+    """As addresses, HTML and Markdown may; in an address within an address, twice."""
+    percent = "".join(f"%{byte:02X}" for byte in key.encode())
+    marked = re.sub(r"([^A-Za-z0-9\s])", r"\\\1", key)
+    for text in (
+        f"https://x.example/?q={quote(key, safe='')}",
+        f"https://x.example/?q={percent}",
+        f"https://x.example/?next={quote(percent, safe='')}",
+        "".join(f"&#{ord(char)};" for char in key),
+        "".join(f"&#x{ord(char):x};" for char in key),
+        f"use {marked} here",
+    ):
+        found = leaks.find(text)
+        assert found is not None, text
+        assert len(found.hint) <= 5
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -124,6 +144,9 @@ def test_full_width_letters_hide_nothing() -> None:
         "model_key: qwen3-6-35b-a3b-fp8",
         "The basic configuration uses Bearer Authentication, bearer authentication works too",
         "api_key_name: nan, max_tokens=131072",
+        "https://github.com/sst/opencode/issues?q=is%3Aissue+compaction%20never%20starts",
+        "https://x.example/?next=https%3A%2F%2Fgithub.com%2Fsst%2Fopencode%2Fblob%2FREADME.md",
+        "50 % of the calls, 100%25 of them, &lt;your key&gt; &amp; \\*stars\\*",
     ],
 )
 def test_what_is_no_key_passes(text: str) -> None:
