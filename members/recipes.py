@@ -6,10 +6,11 @@ through. Until then, and whatever becomes of it, the one before it stays.
 
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from inference.staff import stale
 from members import versions
 from members.models import Recipe, RecipeEdit, User
 from nan import leaks
@@ -20,6 +21,10 @@ State = RecipeEdit.State
 
 class Refused(Exception):
     """Not possible, for a reason that the person who asked should read."""
+
+
+class ChangedMeanwhile(Refused):
+    """There is a newer edit than the one that her form was opened with."""
 
 
 # -- Writing ------------------------------------------------------------------------------------
@@ -38,22 +43,39 @@ def write(*, user: User, client: str, kind: str, title: str, version: str, body:
     return recipe
 
 
-def edit(*, recipe: Recipe, user: User, title: str, version: str, body: str) -> RecipeEdit:
-    """In place of one that waits already; what is published stays until it is let through."""
+def edit(
+    *, recipe: Recipe, user: User, title: str, version: str, body: str, seen: str | None = None
+) -> RecipeEdit:
+    """In place of one that waits already; what is published stays until it is let through.
+
+    `seen`: the mark of the edit that her form was opened with; None: nobody says.
+    """
     look_for_keys(title, version, body)
     version = _plain(version)
-    if recipe.withdrawn_at:
-        raise Refused(_("This text was withdrawn."))
-    try:
-        with transaction.atomic():
-            recipe.edits.filter(state=State.PENDING).update(state=State.REPLACED)
-            return RecipeEdit.objects.create(
-                recipe=recipe, author=user, title=title, version=version, body=body
+    with transaction.atomic():
+        locked = Recipe.objects.select_for_update().get(pk=recipe.pk)
+        if locked.withdrawn_at:
+            raise Refused(
+                _("This text was withdrawn, so yours is not kept. Copy it: it stands here still.")
             )
-    except IntegrityError:
-        raise Refused(
-            _("Somebody changed this text at the same moment. Look at it again.")
-        ) from None
+        if seen not in (None, mark(locked)):
+            raise ChangedMeanwhile(
+                _(
+                    "Somebody saved this text after you opened it, perhaps you in another tab. "
+                    "Yours was not kept; it stands here still, and below it what was saved. "
+                    "Put together what you want to keep, then send it again."
+                )
+            )
+        locked.edits.filter(state=State.PENDING).update(state=State.REPLACED)
+        return RecipeEdit.objects.create(
+            recipe=locked, author=user, title=title, version=version, body=body
+        )
+
+
+def mark(recipe: Recipe) -> str:
+    """Of what a form shows of its newest edit."""
+    newest = recipe.edits.first()
+    return stale.digest(newest, ("title", "version", "body")) if newest else ""
 
 
 def may_edit(recipe: Recipe, user: Any) -> bool:

@@ -124,6 +124,12 @@ def find(name: str, *, guide: bool) -> Page | None:
     return page if page and page.is_guide == guide else None
 
 
+def client_title(name: str) -> str:
+    """As its page has it; its name where the page has gone."""
+    page = find(name, guide=False)
+    return page.title if page else name
+
+
 def listing(*, text: str = "", client: str = "", api: str = "") -> list[Page]:
     """Client pages, for the list of examples. `client`: the name of one, or a kind of them."""
     return [

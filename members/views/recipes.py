@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from inference.docs import markup, pages
+from inference.staff import stale
 from members import recipe_votes, recipes
 from members.models import Recipe, RecipeEdit
 from members.recipe_forms import EditForm, RecipeForm
@@ -25,7 +26,8 @@ def mine(request: HttpRequest) -> HttpResponse:
     """Hers, with what became of each edit."""
     found = Recipe.objects.filter(author=person(request), withdrawn_at=None)
     rows = found.select_related("current").prefetch_related("edits")
-    return render(request, "docs/mine.html", {"recipes": rows})
+    shown = [(recipe, pages.client_title(recipe.client)) for recipe in rows]
+    return render(request, "docs/mine.html", {"recipes": shown})
 
 
 @require_http_methods(FORM_METHODS)
@@ -49,21 +51,29 @@ def write(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 @community
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    recipe, user = _of_hers(request, pk), person(request)
-    newest = recipe.edits.first()
-    known = (
-        {"title": newest.title, "version": newest.version, "body": newest.body} if newest else {}
-    )
-    form = EditForm(request.POST or None, initial=known)
+    """What was saved after she opened the form is not saved over unseen: she is shown it, and the
+    next form has seen it."""
+    recipe, seen = _of_hers(request, pk), request.POST.get(stale.FIELD)
+    if recipe.withdrawn_at and request.method != "POST":
+        raise Http404
+    form = EditForm(request.POST or None, initial=_newest(recipe))
+    more: dict[str, Any] = {"recipe": recipe, "seen": seen or recipes.mark(recipe)}
     if _wants_to_save(request, form):
         try:
-            recipes.edit(recipe=recipe, user=user, **form.cleaned_data)
+            recipes.edit(recipe=recipe, user=person(request), seen=seen, **form.cleaned_data)
+        except recipes.ChangedMeanwhile as refusal:
+            form.add_error(None, str(refusal))
+            more |= {"seen": recipes.mark(recipe), "saved": _newest(recipe)}
         except recipes.Refused as refusal:
             form.add_error(None, str(refusal))
         else:
             messages.success(request, _("Kept. An admin reads it before others see it."))
             return redirect("docs_mine")
-    return _form_page(request, form, pages.find(recipe.client, guide=False), recipe=recipe)
+    return _form_page(request, form, pages.find(recipe.client, guide=False), **more)
+
+
+def _newest(recipe: Recipe) -> dict[str, str]:
+    return recipe.edits.values("title", "version", "body").first() or {}
 
 
 def _wants_to_save(request: HttpRequest, form: EditForm) -> bool:
@@ -90,7 +100,7 @@ def _preview(request: HttpRequest) -> dict[str, str]:
 
 
 def _of_hers(request: HttpRequest, pk: int) -> Recipe:
-    recipe = get_object_or_404(Recipe, pk=pk, withdrawn_at=None)
+    recipe = get_object_or_404(Recipe, pk=pk)
     if not recipes.may_edit(recipe, request.user):
         raise Http404
     return recipe

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from inference.docs import markup
+from inference.docs import markup, pages
 from members import recipes
 from members.models import RecipeEdit
 from members.views.asking import attempt, person
@@ -23,7 +23,12 @@ def index(request: HttpRequest) -> HttpResponse:
     """The oldest first, as they will look; beside it what it replaces."""
     found = Paginator(recipes.pending(), AT_ONCE)
     edits = [
-        {"edit": edit, "html": markup.text(edit.body), "before": _before(edit)}
+        {
+            "edit": edit,
+            "client": pages.client_title(edit.recipe.client),
+            "html": markup.text(edit.body),
+            "before": _before(edit),
+        }
         for edit in found.page(1).object_list
     ]
     return render(request, "staff/recipes.html", {"edits": edits, "count": found.count})

@@ -1,5 +1,6 @@
 """Members' recipes: review, history; keys refused; who may see and change what."""
 
+import re
 from typing import Any
 
 import pytest
@@ -120,6 +121,83 @@ def test_an_edit_waits_and_the_published_text_stays(
     recipes.accept(edit=newest.pk, actor=admin)
     page = mara.get(PAGE).content.decode()
     assert ("Third wording" in page, "Compaction never starts" in page) == (True, False)
+
+
+def seen(page: str) -> str:
+    (mark,) = re.findall(r'name="seen" value="(\w*)"', page)
+    return str(mark)
+
+
+def test_the_older_of_two_tabs_saves_over_nothing(
+    member: User, mara: Client, admin: User, other_member: User
+) -> None:
+    """It is refused with what she typed; having been shown what was saved, she may."""
+    recipe = published(member, admin)
+    path = f"/docs/texts/{recipe.pk}/edit/"
+    opened = seen(mara.get(path).content.decode())
+    first = {**TEXT, "title": "From the first tab", "seen": opened, "action": "save"}
+    assert mara.post(path, first).status_code == 302
+    second = {**TEXT, "title": "From the second tab", "seen": opened}
+    preview = mara.post(path, {**second, "action": "preview"}).content.decode()
+    assert seen(preview) == opened  # looking at it is not seeing the other
+    answer = mara.post(path, {**second, "action": "save"})
+    page = answer.content.decode()
+    assert (answer.status_code, faults(answer, language="en")) == (422, [])
+    assert "Somebody saved this text after you opened it" in page
+    assert 'value="From the second tab"' in page
+    assert "From the first tab" in page
+    assert recipe.edits.get(state="pending").title == "From the first tab"
+    again = {**second, "seen": seen(page), "action": "save"}
+    assert mara.post(path, again).status_code == 302
+    assert recipe.edits.get(state="pending").title == "From the second tab"
+
+
+def test_what_an_admin_saved_meanwhile_is_not_saved_over_either(member: User, admin: User) -> None:
+    recipe = published(member, admin)
+    mark = recipes.mark(recipe)
+    text = {"version": "1", "body": "Set it up like this, and it works."}
+    recipes.edit(recipe=recipe, user=admin, title="An admin's words", seen=mark, **text)
+    with pytest.raises(recipes.ChangedMeanwhile):
+        recipes.edit(recipe=recipe, user=member, title="Her words", seen=mark, **text)
+
+
+def test_a_text_withdrawn_meanwhile_gives_back_what_she_typed(
+    member: User, mara: Client, admin: User
+) -> None:
+    recipe = published(member, admin)
+    path = f"/docs/texts/{recipe.pk}/edit/"
+    opened = seen(mara.get(path).content.decode())
+    recipes.withdraw(recipe=recipe)
+    answer = mara.post(path, {**TEXT, "title": "My new title", "seen": opened, "action": "save"})
+    page = answer.content.decode()
+    assert (answer.status_code, 'value="My new title"' in page) == (422, True)
+    assert "This text was withdrawn" in page
+    assert mara.get(path).status_code == 404
+    again = mara.post(f"/docs/texts/{recipe.pk}/withdraw/", follow=True)
+    assert "This text was withdrawn." in again.content.decode()
+
+
+def test_lists_say_of_which_client_which_kind_and_which_version(
+    member: User, mara: Client, admin: User
+) -> None:
+    recipes.write(user=member, client="claude-code", **TEXT)
+    hers = words(mara.get("/docs/texts/").content.decode())
+    assert "Claude Code known problem Compaction never starts" in hers
+    assert "With version 2.0.16" in hers
+    queue = words(signed_in(admin).get("/staff/recipes/").content.decode())
+    assert "known problem Claude Code With version 2.0.16 ·" in queue
+    for page in (hers, queue):
+        assert "claude-code" not in page
+
+
+def test_a_text_outlives_the_page_of_its_client(member: User, mara: Client, admin: User) -> None:
+    recipe = published(member, admin)
+    Recipe.objects.update(client="gone")
+    for path in ("", f"{recipe.pk}/edit/", f"{recipe.pk}/history/"):
+        answer = mara.get(f"/docs/texts/{path}")
+        assert (answer.status_code, faults(answer, language="en")) == (200, [])
+    recipes.edit(recipe=recipe, user=member, title="Other", version="1", body="y" * 30)
+    assert "gone" in words(signed_in(admin).get("/staff/recipes/").content.decode())
 
 
 def test_history_shows_others_what_was_published_only(
