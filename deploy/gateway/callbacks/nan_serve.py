@@ -12,7 +12,9 @@ from litellm import run_server
 from litellm.proxy.proxy_server import app
 from nan_counts import left, resets_in
 from nan_gate import Gate
+from nan_pauses import Settled
 
 if __name__ == "__main__":
+    app.add_middleware(Settled)
     app.add_middleware(Gate, left=left, resets_in=resets_in)  # the last one added is the outermost
     sys.exit(run_server())
