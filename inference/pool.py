@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from inference.pool_answers import (
     Key,
@@ -42,6 +42,7 @@ _FOLDER = re.compile(r"/[A-Za-z0-9._/+@=-]*", re.ASCII)
 _SAID_OF_ADDRESSES = ("no need to change", "IP changed", "port changed")
 
 State = Literal["ready", "drain", "maint"]
+Idle = Literal["out", "failed"]
 
 
 class PoolUnavailable(Exception):
@@ -246,6 +247,14 @@ class Pool:
             check_place(slot, 1)
             _check_text("the beginning of a rotation", since, _SINCE)
         return self._set_map("rotations.map", slots)
+
+    def set_idle(self, slots: Mapping[str, Idle]) -> bool:
+        """Slots to which no engine is coming, so that nobody waits for one; "out" is told so."""
+        for slot, why in slots.items():
+            check_place(slot, 1)
+            if why not in get_args(Idle):
+                raise InvalidValue(f"a slot can't be idle because of {why!r}")
+        return self._set_map("idle.map", slots)
 
     def _set_map(self, name: str, wanted: Mapping[str, str]) -> bool:
         """The file first: HAProxy forgets at a restart what it was only told."""

@@ -11,8 +11,10 @@
 
 local SITE = "@{SITE_URL}"
 
--- Set at run time: slots whose model is being replaced, and what to call in an old model's place.
+-- Set at run time: slots whose model is being replaced, slots to which no engine is coming ("out":
+-- admins took it out), and what to call in an old model's place.
 local ROTATIONS = Map.new("@{RUN_DIR}/rotations.map", Map._str)
+local IDLE = Map.new("@{RUN_DIR}/idle.map", Map._str)
 local RETIRED = Map.new("@{RUN_DIR}/retired.map", Map._str)
 
 local MAX_SCANNED = 2000 -- bytes of upstream text looked at; the redaction below is quadratic
@@ -231,6 +233,15 @@ local function rotating(since)
     .. "Try again in " .. ROTATION_RETRY .. " seconds." }
 end
 
+local OUT = "The admins have taken this model out of service"
+local OUT_RETRY = 300 -- seconds; longer than clients wait by themselves
+
+local function taken_out()
+  return { status = 503, code = "model_taken_out", retry_after = OUT_RETRY, message = OUT
+    .. ": no engine runs. This is not your limit and nothing was run. What runs now stands at "
+    .. SITE .. "/status/." }
+end
+
 local function contains_any(text, words)
   for _, word in ipairs(words) do
     if text:find(word, 1, true) then return true end
@@ -310,6 +321,7 @@ local SERVER_ERRORS = { [408] = "timeout", [504] = "timeout", [503] = "model_una
 local function classify(status, headers, body)
   local since = status >= 429 and body:match(ROTATION .. "(since %d%d:%d%d[ A-Z]*): ")
   if since then return rotating(since) end
+  if status >= 429 and body:find(OUT, 1, true) then return taken_out() end
   if status ~= 401 and contains_any(body, DATABASE_DOWN) then return own("key_check_unavailable") end
   if contains_any(body, ENGINE_REFUSED) then return own("bad_gateway") end
   if status == 401 then return unauthorized(body) end
@@ -335,8 +347,10 @@ local function render(txn, answer)
 end
 
 local function pool_error(txn, name)
-  local since = name == "model_unavailable" and ROTATIONS:lookup(txn.f:be_name())
-  return since and rotating(since) or own(name)
+  if name ~= "model_unavailable" then return own(name) end
+  local since = ROTATIONS:lookup(txn.f:be_name())
+  if since then return rotating(since) end
+  return IDLE:lookup(txn.f:be_name()) == "out" and taken_out() or own(name)
 end
 
 core.register_fetches("error_body", function(txn, name)

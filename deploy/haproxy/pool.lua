@@ -1,4 +1,5 @@
--- Requests that wait until a slot has an engine in service, because the only one is loading.
+-- Requests that wait until a slot has an engine in service, because the only one is loading. Where
+-- none is coming, because admins took all out or all have failed for good, nobody waits.
 --
 -- A template like haproxy.cfg. Gives HAProxy two things:
 --   http-request lua.wait_for_place   holds the request until a place of txn.slot serves, at most
@@ -9,6 +10,9 @@
 local QUEUE_SECONDS = @{QUEUE_SECONDS}
 local LOOK_EVERY = 200 -- ms
 local FORGOTTEN = 2 -- s without a look: an admin ended the session, and the wait with it
+
+-- Set at run time: slots to which no engine is coming.
+local IDLE = Map.new("@{RUN_DIR}/idle.map", Map._str)
 
 local waiting = {} -- slot -> { [entry] = true }, each entry { seen = seconds }
 
@@ -26,6 +30,7 @@ core.register_action("wait_for_place", { "http-req" }, function(txn)
   local slot = txn:get_var("txn.slot")
   local backend = core.backends[slot]
   if not backend or slot == "noslot" or backend:get_srv_act() > 0 then return end
+  if IDLE:lookup(slot) then return end
   local entry, deadline = {}, seconds() + QUEUE_SECONDS
   waiting[slot] = waiting[slot] or {}
   waiting[slot][entry] = true
@@ -36,7 +41,7 @@ core.register_action("wait_for_place", { "http-req" }, function(txn)
       break
     end
     core.msleep(LOOK_EVERY)
-  until backend:get_srv_act() > 0 or seconds() >= deadline
+  until backend:get_srv_act() > 0 or IDLE:lookup(slot) or seconds() >= deadline
   waiting[slot][entry] = nil
 end)
 

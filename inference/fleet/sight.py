@@ -56,7 +56,7 @@ def look_at_pool(replicas: Sequence[Replica], now: datetime) -> PoolView | None:
     placed = [replica for replica in replicas if replica.server.address]
     try:
         view = reconcile(pool(), [place(replica) for replica in placed])
-        signs.put_up(pool())
+        signs.put_up(pool(), replicas)
     except PoolUnavailable as error:
         since = heartbeats.missed_since(heartbeats.POOL, now)
         if now - since > POOL_PATIENCE:

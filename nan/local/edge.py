@@ -30,7 +30,7 @@ PLACES = 32  # in each slot
 ADDRESSES = ("site_bind", "api_bind", "pool_bind", "ops_bind", "web", "gateway")
 BALANCES = ("affinity", "leastconn")
 # Made once and then left to the fleet worker, which writes them while HAProxy runs.
-RUNTIME_FILES = ("slots.map", "retired.map", "rotations.map", "server-state")
+RUNTIME_FILES = ("slots.map", "retired.map", "rotations.map", "idle.map", "server-state")
 
 
 class EdgeError(Exception):

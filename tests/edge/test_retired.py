@@ -38,6 +38,23 @@ def test_any_other_unknown_name_stays_unknown(retired: Scene) -> None:
 
 
 @pytest.mark.parametrize("status", [503, 500, 429])
+def test_a_slot_that_was_taken_out_is_told_through_the_gateway(scene: Scene, status: int) -> None:
+    said = (
+        "litellm.ServiceUnavailableError: Hosted_vllmException - The admins have taken this model "
+        "out of service: no engine runs. Received Model Group=nan"
+    )
+    chat, messages = ask_both(scene, answering(status, litellm(said, "None", status)))
+    text = chat.json["error"]["message"]
+    assert text.startswith(
+        "The admins have taken this model out of service: no engine runs. This is not your limit "
+        "and nothing was run. What runs now stands at http://127.0.0.1:"
+    )
+    assert (chat.status, chat.json) == (503, openai(text, "server_error", "model_taken_out"))
+    assert (messages.status, messages.json) == (503, anthropic(text, "overloaded_error"))
+    assert own_headers(chat) == own_headers(messages) == {"retry-after": "300"}
+
+
+@pytest.mark.parametrize("status", [503, 500, 429])
 def test_a_rotation_reaches_the_client_through_the_gateway(scene: Scene, status: int) -> None:
     said = (
         "litellm.ServiceUnavailableError: Hosted_vllmException - A model rotation is under way "

@@ -82,6 +82,8 @@ def test_names_that_are_more_than_names_are_refused(tmp_path: Path, text: str) -
         lambda: unreachable.set_retired({"old": text}),
         lambda: unreachable.set_rotation({text: "since 14:05"}),
         lambda: unreachable.set_rotation({"slot01": f"since 14:05{text}x"}),
+        lambda: unreachable.set_idle({text: "out"}),
+        lambda: unreachable.set_idle({"slot01": f"out{text}x"}),  # type: ignore[dict-item]  # so
         lambda: unreachable.cut(text, 1),
     ):
         with pytest.raises(InvalidValue):

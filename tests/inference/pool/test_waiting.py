@@ -49,6 +49,32 @@ def test_a_rotation_is_named_with_its_beginning(proxy: Proxy, engine: Engine) ->
     assert proxy.chat().json["error"]["code"] == "model_unavailable"
 
 
+def test_nobody_waits_for_an_engine_that_is_not_coming(tmp_path: Path) -> None:
+    """Also who waited already; until one is coming again."""
+    with Engine() as engine, running(tmp_path, queue_seconds=20) as proxy:
+        caller = Caller(proxy.port)
+        wait_for(lambda: proxy.reconcile().queued["slot01"] == 1)
+        assert proxy.pool.set_idle({"slot01": "out"})
+        assert caller.done().status == 503
+        for restart in (lambda: None, proxy.restart):
+            restart()
+            begun = time.monotonic()
+            answer = proxy.chat()
+            assert time.monotonic() - begun < 1
+            assert (answer.status, answer.headers["retry-after"]) == (503, "300")
+            assert answer.json["error"]["code"] == "model_taken_out"
+            assert "The admins have taken this model out of service" in answer.body.decode()
+        assert proxy.pool.set_idle({"slot01": "failed"})
+        answer = proxy.chat()
+        assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+        assert answer.json["error"]["code"] == "model_unavailable"
+        assert proxy.pool.set_idle({})
+        waits = Caller(proxy.port)
+        wait_for(lambda: proxy.reconcile().queued["slot01"] == 1)
+        proxy.until_ready(at(engine, "ready"))
+        assert waits.done().status == 200
+
+
 def test_a_busy_engine_has_a_queue_too(tmp_path: Path) -> None:
     with Engine(chunks=30) as engine, running(tmp_path, queue_seconds=1) as proxy:
         proxy.until_ready(at(engine, "ready", maxconn=1))
