@@ -15,6 +15,7 @@ from inference.heartbeats import UNBROKEN
 from inference.models import (
     ApiSample,
     CatalogModel,
+    FleetEvent,
     Goal,
     Heartbeat,
     Incident,
@@ -30,7 +31,7 @@ from inference.models import (
 from inference.models.swaps import OPEN
 from inference.status.days import DAYS, Days, days_of_api, days_of_slots
 from inference.status.figures import figures
-from inference.status.standing import state_of
+from inference.status.standing import is_out, state_of
 
 NOW = timedelta(minutes=5)
 FRESH = timedelta(seconds=120)
@@ -67,9 +68,12 @@ def gather(now: datetime) -> Facts:
     since = _fresh_since(now)
     standing = _standing(since, now)
     days = days_of_slots(now)
+    ours = {slot.pk: [one for one in replicas if one.slot_id == slot.pk] for slot in slots}
+    out = _taken_out([slot for slot in slots if is_out(slot, ours[slot.pk])])
     found = [
         {
-            **_slot(slot, [one for one in replicas if one.slot_id == slot.pk], standing, now),
+            **_slot(slot, ours[slot.pk], standing, now),
+            "out": out.get(slot.pk),
             "now": figures(now_rows[slot.pk]),
             "day": figures(day_rows[slot.pk]),
             **_uptime(days[slot.pk]),
@@ -119,6 +123,23 @@ def _slot(
         "sampled_at": seen.at if seen else None,
         "rotating_since_at": slot.rotating_since,
         "serving": list(_serving(slot, replicas)),
+    }
+
+
+def _taken_out(slots: Sequence[Slot]) -> dict[int, Facts]:
+    """By slot: which model would run there, and since when admins have had it out."""
+    if not slots:
+        return {}
+    events = FleetEvent.objects.filter(what="taken_out", replica__slot__in=slots).order_by()
+    since = dict(events.values_list("replica__slot").annotate(Max("at")))
+    return {
+        slot.pk: {
+            "model": slot.model.name,
+            "title": slot.model.title,
+            "since_at": since.get(slot.pk) or slot.model_since,
+        }
+        for slot in slots
+        if slot.model
     }
 
 

@@ -20,15 +20,13 @@ from inference.models import SwapState
 from inference.status.bars import HEIGHT, bars, width
 from inference.status.facts import Facts
 from inference.status.shelf import Kept, NothingKnown, as_json, shelf
-from inference.status.words import API_TROUBLES, incident_title
+from inference.status.words import API_TROUBLES, TROUBLED, incident_title, out_title
 from inference.status.written import Written
 from nan.access import View
 from nan.outage import unavailable
 
 SECONDS = 10
 """For how long a browser or a proxy may show the same."""
-TROUBLED = ("down", "degraded", "rotation", "starting")
-"""Said before everything else: requests to these are not answered now, or more slowly."""
 _written = Written()
 
 
@@ -144,7 +142,12 @@ def _atom(facts: Facts, language: str) -> bytes:
         feed_guid=address,
     )
     rotations = [one for one in facts["rotations"] if one["state"] != SwapState.PLANNED]
-    entries = [*map(_incident_entry, facts["incidents"]), *map(_rotation_entry, rotations)]
+    out = [slot for slot in facts["slots"] if slot.get("out")]
+    entries = [
+        *map(_incident_entry, facts["incidents"]),
+        *map(_rotation_entry, rotations),
+        *map(_out_entry, out),
+    ]
     for entry in sorted(entries, key=lambda one: one["updateddate"], reverse=True):
         words = linebreaks(entry.pop("words")[language], autoescape=True)  # a feed's text is HTML
         found.add_item(link=f"{address}#{entry['unique_id']}", description=words, **{
@@ -169,6 +172,18 @@ def _incident_entry(incident: Facts) -> dict[str, Any]:
             code: "\n\n".join([when % span, *(one[code] for one in updates)])
             for code in ("es", "en")
         },
+    }
+
+
+def _out_entry(slot: Facts) -> dict[str, Any]:
+    at = slot["out"]["since_at"]
+    words = _("Since %(began)s. This is planned, and no fault.") % {"began": _moment(at)}
+    return {
+        "unique_id": f"out-{slot['name']}-{at:%Y%m%d%H%M%S}",
+        "title": out_title(slot),
+        "pubdate": at,
+        "updateddate": at,
+        "words": {"es": words, "en": words},
     }
 
 

@@ -13,10 +13,18 @@ def begins(replicas: Sequence[Replica], now: datetime) -> bool:
     return bool(wanted) and all(one.begins(now) for one in wanted)
 
 
+def is_out(slot: Slot, replicas: Sequence[Replica]) -> bool:
+    """It has a model, and admins have taken all its engines out: planned, and so not down."""
+    wanted = any(one.goal == Goal.SERVE for one in replicas)
+    return bool(slot.model_id and not wanted and not slot.rotating_since)
+
+
 def state_of(slot: Slot, replicas: Sequence[Replica], up: int | None, now: datetime) -> str:
     """`up`: engines in service by the last look at the pool; None if that is too long ago."""
     wanted = sum(one.goal == Goal.SERVE for one in replicas)
-    if not wanted:
+    if is_out(slot, replicas):
+        return "out"
+    if not wanted and not slot.rotating_since:
         return "off"
     if not up and not slot.rotating_since and begins(replicas, now):
         return "starting"

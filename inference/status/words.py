@@ -22,9 +22,20 @@ API_TROUBLES: "dict[str, StrPromise]" = {
 }
 
 
+TROUBLED = ("down", "degraded", "rotation", "starting", "out")
+"""States of slots that are said before everything else: requests to these are not answered now, or
+more slowly."""
+
+
 def incident_title(incident: dict[str, Any]) -> str:
     over = bool(incident["ended_at"])
     if incident["what"] == "api":
         return _("API: requests were not answered") if over else _("API: requests are not answered")
     title = _("%(slot)s: the model was down") if over else _("%(slot)s: the model is down")
     return title % incident
+
+
+def out_title(slot: dict[str, Any]) -> str:
+    """Of a slot whose engines admins have taken out."""
+    names = {"slot": slot["name"], "model": slot["out"]["title"]}
+    return _("%(slot)s: the admins have taken %(model)s out of service") % names

@@ -24,9 +24,14 @@ STATES: "dict[str, StrPromise]" = {
     "starting": pgettext_lazy("model", "starting"),
     "rotation": pgettext_lazy("model", "rotation under way"),
     "unknown": pgettext_lazy("model", "not measured"),
+    "out": pgettext_lazy("model", "taken out by the admins"),
     "off": pgettext_lazy("model", "not in service"),
 }
-TONES = {"up": "good", "degraded": "wait", "down": "bad", "rotation": "wait", "starting": "wait"}
+TONES = {
+    "up": "good",
+    "down": "bad",
+    **dict.fromkeys(("degraded", "rotation", "starting", "out"), "wait"),
+}
 API_TONES = {"up": "good", "keys": "bad", "gateway": "bad", "edge": "bad"}
 
 

@@ -14,7 +14,9 @@ from inference.docs import markup, pages, shell, verified
 from inference.docs.pages import APIS, GUIDE, KINDS, Page
 from inference.docs.values import reading, values
 from inference.examples import PLACEHOLDER
+from inference.models import Kind
 from inference.probes import results
+from inference.status import glance
 from members import recipe_votes
 from members.membership import in_community
 from members.views.asking import person
@@ -81,6 +83,7 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
         "page": page,
         "html": html,
         "runs": now.runs,
+        "silent": glance.silent(_kinds(page)) if page.needs else [],
         "badge": results.badge(page.needs, (now.chat, now.embedding)),
         "verified": verified.of(page.name),
         "placeholder": PLACEHOLDER,
@@ -90,6 +93,11 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
     }
     context["takes_key"] = "data-key" in html or "data-key" in context["line"]
     return render(request, "docs/page.html", context)
+
+
+def _kinds(page: Page) -> set[str]:
+    """Of the models that its calls go to."""
+    return {Kind.EMBEDDING if api == "embeddings" else Kind.CHAT for api in page.apis}
 
 
 def _texts(request: HttpRequest, page: Page) -> list[recipe_votes.Shown]:
@@ -119,4 +127,5 @@ def file(request: HttpRequest, name: str, file: str) -> HttpResponse:
 @require_safe
 @community
 def works(request: HttpRequest) -> HttpResponse:
-    return render(request, "docs/works.html", {"table": results.table()})
+    states = {slot["name"]: slot["state"] for slot in glance.slots()}
+    return render(request, "docs/works.html", {"table": results.table(), "states": states})

@@ -6,9 +6,7 @@ from django.views.decorators.cache import never_cache
 
 from inference.key_page import KeyPage
 from inference.names.shown import shown
-from inference.status.facts import Facts
-from inference.status.shelf import NothingKnown, shelf
-from inference.status.words import API_TROUBLES
+from inference.status import glance
 from inference.usage.figures import her_day, tokens_this_week
 from members import news, seats
 from members.models import User, Vote
@@ -25,22 +23,13 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _landing(request: HttpRequest) -> HttpResponse:
-    context = {**seats.shown(), "tokens_week": tokens_this_week(), **_service()}
-    return render(request, "landing.html", context)
-
-
-def _service() -> Facts:
-    """As the status page has it; nothing where nobody knows."""
-    try:
-        kept = shelf.look()
-    except NothingKnown:
-        return {}
-    if not kept.current:
-        return {}
-    return {
-        "slots": [slot for slot in kept.facts["slots"] if slot["state"] != "off"],
-        "api_trouble": API_TROUBLES.get(kept.facts["api"]["state"]),
+    context = {
+        **seats.shown(),
+        "tokens_week": tokens_this_week(),
+        "slots": glance.slots(),
+        "api_trouble": glance.api_trouble(),
     }
+    return render(request, "landing.html", context)
 
 
 @never_cache
@@ -56,6 +45,7 @@ def _members_home(request: HttpRequest) -> HttpResponse:
         "rounds": Vote.objects.ahead().select_related("slot"),
         "rotation": next(iter(ratify.calendar()), None),
         "news": news.latest(),
-        "api_trouble": _service().get("api_trouble"),
+        "api_trouble": glance.api_trouble(),
+        "silent": glance.silent(),
     }
     return render(request, "members/home.html", context)

@@ -58,6 +58,61 @@ def test_the_key_is_put_in_by_her_browser_and_goes_nowhere(
     context.close()
 
 
+PASTED = (
+    f"Bearer {KEY}",
+    f"Authorization: Bearer {KEY}",
+    f'"{KEY}"',
+    f"“{KEY}”",
+    f"'{KEY}',",
+    f"\t{KEY}\n",
+    f"export NAN_API_KEY='{KEY}';",
+    f'"apiKey": "{KEY}",',
+    f"x-api-key: {KEY[:12]}\n{KEY[12:]}",
+    f"\u200b{KEY}\ufeff",
+)
+WRONG = ("hunter2", "Bearer", "sk-abc", f"{KEY}$(id)", "https://nan.example/key/")
+
+
+def test_what_was_copied_along_with_the_key_is_left_out(
+    browser: Browser, live_server: LiveServer
+) -> None:
+    served()
+    context = browser.new_context(locale="en", permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{live_server.url}/docs/examples/curl/")
+    code, field = page.locator("#text pre").first, page.locator("#own-key")
+    error = page.get_by_text("This does not look like a key")
+    for pasted in (*PASTED, *WRONG):
+        field.fill("")
+        page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
+        field.press("Control+V")
+        shown, told = code.inner_text(), error.is_visible()
+        expected = (KEY, False) if pasted in PASTED else ("YOUR_KEY", True)
+        assert (shown, told) == (f"export NAN_API_KEY={expected[0]}", expected[1]), pasted
+        assert field.input_value() == KEY or told, pasted
+    field.fill("")
+    expect(error).to_be_hidden()
+    context.close()
+
+
+def test_half_a_key_is_none_once_she_has_left_the_field(
+    browser: Browser, live_server: LiveServer
+) -> None:
+    served()
+    page = browser.new_page(locale="en")
+    page.goto(f"{live_server.url}/docs/examples/curl/")
+    field, error = page.locator("#own-key"), page.get_by_text("This does not look like a key")
+    field.press_sequentially(KEY[:10])
+    expect(error).to_be_hidden()
+    field.blur()
+    expect(error).to_be_visible()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    field.press_sequentially(KEY[10:])
+    expect(error).to_be_hidden()
+    expect(page.locator("#text pre").first).to_have_text(f"export NAN_API_KEY={KEY}")
+    page.close()
+
+
 def test_what_is_copied_holds_the_key(browser: Browser, live_server: LiveServer) -> None:
     served()
     context = browser.new_context(locale="en", permissions=["clipboard-read", "clipboard-write"])

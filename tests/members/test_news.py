@@ -19,7 +19,6 @@ from inference.models import (
     IncidentUpdate,
     Key,
     KeyHolder,
-    Replica,
     Slot,
     Swap,
 )
@@ -218,9 +217,31 @@ def test_what_runs_now(fleet: tuple[Slot, CatalogModel]) -> None:
     assert f"{slot.title} {slot.model} model down" in landing()
 
 
-def test_a_slot_that_is_switched_off_is_left_out(fleet: tuple[Slot, CatalogModel]) -> None:
-    Replica.objects.update(goal="off", state="off", goal_model=None, model=None)
+def test_a_slot_that_admins_took_out_is_told_as_such(
+    fleet: tuple[Slot, CatalogModel], browser: Client
+) -> None:
+    """On the landing page, and at home beside what a member would try to call."""
+    slot = fleet[0]
+    stood(slot, "u")
+    assert "Chat" not in home(browser).split("Your key")[0]
+    set_off(slot)
+    assert f"What runs now {slot.title} {slot.model} taken out by the admins" in landing()
+    said = f"{slot.title}: the admins have taken {slot.model} out of service. This is planned"
+    assert said in home(browser).split("Your key")[0]
+    Slot.objects.update(model=None)
     assert "What runs now" not in landing()
+    assert "out of service" not in home(browser)
+
+
+def test_home_tells_of_a_slot_that_is_down(
+    fleet: tuple[Slot, CatalogModel], browser: Client
+) -> None:
+    stood(fleet[0], "d")
+    assert f"{fleet[0].title}: model down Status" in home(browser)
+
+
+def set_off(slot: Slot) -> None:
+    slot.replicas.update(goal="off", state="off", model=None)
 
 
 def test_members_who_wait_and_seats_are_counted(member: User, waiting: Any) -> None:

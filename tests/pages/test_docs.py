@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from html import unescape
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -15,7 +16,11 @@ from inference.docs import verified
 from inference.docs.pages import load
 from inference.models import CatalogModel, Kind, ProbeResult, Slot
 from inference.probes.calls import CALLS
+from inference.status import glance, shelf
+from inference.status.shelf import Shelf
 from members.models import User
+from tests.inference.staff import rows
+from tests.inference.status.conftest import stood
 from tests.pages.markup import faults, read, words
 from tests.people import signed_in
 
@@ -246,6 +251,38 @@ def test_members_see_the_table(member: User, slot: Slot) -> None:
     assert (response.status_code, faults(response, language="en")) == (200, [])
     page = response.content.decode()
     assert "tool calls get lost or come broken" in page
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the status page knows, looked up for each page."""
+    fresh = Shelf(tmp_path / "status.json", aside=lambda run, seconds: run())
+    monkeypatch.setattr(shelf, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(glance, "shelf", fresh)
+
+
+@pytest.mark.usefixtures("now")
+def test_a_model_that_does_not_answer_does_not_run_now(member: User, slot: Slot) -> None:
+    """Whatever its calls did last night."""
+    probe(slot, "chat")
+    replica = rows.replica(slot, rows.server("box"))
+    stood(slot, "u")
+    reader = signed_in(member)
+
+    def look(path: str) -> str:
+        return unescape(words(reader.get(path).content.decode()))
+
+    table, example = "/docs/examples/works/", "/docs/examples/opencode/"
+    assert "Model</b> runs now" in look(table)
+    assert "out of service" not in look(example)
+    stood(slot, "d", until=timezone.now() + timedelta(milliseconds=1))
+    assert "Model</b> model down" in look(table)
+    assert "Chat: model down Status" in look(example)
+    type(replica).objects.update(goal="off", state="off", model=None)
+    assert "Model</b> taken out by the admins" in look(table)
+    assert "the admins have taken Some <b>Model</b> out of service" in look(example)
+    for other in ("/docs/examples/", "/docs/embeddings/"):
+        assert "out of service" not in look(other)
 
 
 def test_limits_on_the_page_of_errors_are_the_settings(client: Client, settings: object) -> None:

@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from inference.heartbeats import UNBROKEN
 from inference.models import (
+    FleetEvent,
     Heartbeat,
     Incident,
     IncidentUpdate,
@@ -184,10 +185,39 @@ def test_fewer_engines_than_wanted(read: Callable[..., Any], slot: Slot) -> None
     assert (only(read())["state"], only(read())["replicas_wanted"]) == ("degraded", 2)
 
 
-def test_a_slot_that_is_switched_off_is_not_down(read: Callable[..., Any], slot: Slot) -> None:
+def test_a_slot_that_admins_took_out_is_neither_down_nor_fine(
+    read: Callable[..., Any], slot: Slot, admin: User
+) -> None:
+    at = timezone.now().replace(microsecond=0) - timedelta(hours=3)
+    FleetEvent.objects.create(replica=slot.replicas.get(), what="taken_out", at=at, actor=admin)
+    stood(slot, "u")
+    assert only(read())["out"] is None
     Replica.objects.update(goal="off", state="off", model=None)
-    assert only(read())["state"] == "off"
-    assert "not in service" in words(read("/status/"))
+    told = only(read())
+    assert (told["state"], told["out"]["title"]) == ("out", "Alder 35B A3B")
+    assert datetime.fromisoformat(told["out"]["since_at"]) == at
+    english, spanish = words(read("/status/")), words(read("/status/?language=es"))
+    assert "No model is down." not in english
+    first = english.split("API http")[0]
+    assert "Nan: the admins have taken Alder 35B A3B out of service. This is planned" in first
+    assert "Requests get 503 model_taken_out at once" in english
+    assert "los admins han retirado Alder 35B A3B del servicio. Es algo planeado" in spanish
+    tree = ElementTree.fromstring(read("/status.atom"))
+    title = tree.findtext("a:entry/a:title", namespaces=ATOM)
+    assert title == "nan: the admins have taken Alder 35B A3B out of service"
+    assert "This is planned, and no fault." in read("/status.atom")
+
+
+def test_a_slot_without_a_model_is_not_in_service_and_nobody_took_it_out(
+    read: Callable[..., Any], slot: Slot
+) -> None:
+    rows.slot("speech")
+    stood(slot, "u")
+    speech = read()["slots"][1]
+    assert (speech["state"], speech["out"]) == ("off", None)
+    assert "No model is down." in words(read("/status/"))
+    assert "out of service" not in words(read("/status/"))
+    assert read("/status.atom").count("<entry>") == 0
 
 
 def test_an_old_sample_says_nothing_about_now(read: Callable[..., Any], slot: Slot) -> None:
