@@ -247,6 +247,34 @@ def test_a_reload_keeps_running_streams(tmp_path: Path) -> None:
         client.close()
 
 
+def test_a_reload_leaves_idle_clients_their_connections_for_a_while(tmp_path: Path) -> None:
+    """Closing them all at once would meet requests that are on their way."""
+    with (
+        RawServer(answer_ok) as gateway,
+        running_edge(tmp_path, gateway=gateway.address) as running,
+    ):
+        clients = [
+            http.client.HTTPConnection("127.0.0.1", running.api, timeout=10) for _ in "x" * 20
+        ]
+        for client in clients:
+            assert answered_on_the_same_connection(client) is not None
+        running.process.send_signal(signal.SIGUSR2)
+        time.sleep(0.5)
+        kept = [answered_on_the_same_connection(client) for client in clients]
+    assert kept.count(200) > 10  # each is closed at some moment within 30 s
+
+
+def answered_on_the_same_connection(client: http.client.HTTPConnection) -> int | None:
+    client.auto_open = 1 if client.sock is None else 0
+    try:
+        client.request("POST", "/v1/chat/completions", b"{}")
+        response = client.getresponse()
+        response.read()
+    except (http.client.HTTPException, OSError):
+        return None
+    return response.status
+
+
 def slow_answer(connection: object) -> None:
     connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\none")
     time.sleep(1)

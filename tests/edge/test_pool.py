@@ -26,6 +26,12 @@ def test_the_slots_name_is_cut_off(scene: Scene) -> None:
     assert get(scene.edge.pool, "/chat/v1/models").status == 200
 
 
+def test_the_gateway_comes_with_a_new_connection_each_time(scene: Scene) -> None:
+    """One that it kept would belong to the HAProxy from before a reload."""
+    answer = post(scene.edge.pool, "/chat/v1/chat/completions", b"{}")
+    assert (answer.status, answer.headers["connection"]) == (200, "close")
+
+
 @pytest.mark.parametrize(
     "target", ["/", "/v1/models", "/other/v1/models", "/chat/metrics", "/chat"]
 )
