@@ -30,7 +30,7 @@ GPUS = {"NAN_GPU_DEVICES": "simulated:8x98304"}
 OVERHEAD = 5.0  # seconds a replica
 SLOWER = 1.5
 TICK = 0.050  # seconds of CPU
-BEFORE = 20.0  # seconds of traffic before a swap
+BEFORE = 40.0  # seconds of traffic before a swap: about as many calls as during one of four
 ROUNDS = 40
 
 
