@@ -87,10 +87,10 @@ CLIENTS: tuple[Client, ...] = (
     _pypi(
         "openai-python",
         "openai==3.57.0",
-        **_programs("python", "hello.py", "stream.py", "responses.py"),
+        **_programs("python", "hello_openai.py", "stream_openai.py", "responses_openai.py"),
     ),
-    _pypi("anthropic-sdk", "anthropic==2.14.0", **_programs("python", "hello.py")),
-    _pypi("langchain", "langchain-openai==1.7.4", **_programs("python", "hello.py")),
+    _pypi("anthropic-sdk", "anthropic==2.14.0", **_programs("python", "hello_anthropic.py")),
+    _pypi("langchain", "langchain-openai==1.7.4", **_programs("python", "hello_langchain.py")),
     _pypi(
         "llm",
         "llm==0.36",
@@ -111,14 +111,14 @@ CLIENTS: tuple[Client, ...] = (
     _npm(
         "openai-js",
         "openai@7.59.0",
-        **_programs("node", "hello.mjs", "stream.mjs", "responses.mjs"),
+        **_programs("node", "hello-openai.mjs", "stream-openai.mjs", "responses-openai.mjs"),
     ),
-    _npm("anthropic-sdk", "@anthropic-ai/sdk@1.14.0", **_programs("node", "hello.mjs")),
+    _npm("anthropic-sdk", "@anthropic-ai/sdk@1.14.0", **_programs("node", "hello-anthropic.mjs")),
     _npm(
         "ai-sdk",
         "ai@7.0.173",
         "@ai-sdk/openai-compatible@3.0.92",
-        **_programs("node", "hello.mjs"),
+        **_programs("node", "hello-ai-sdk.mjs"),
     ),
     _npm(
         "opencode-1",

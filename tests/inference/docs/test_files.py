@@ -64,6 +64,25 @@ def test_pages_that_have_a_file_have_it_to_download_and_in_one_line() -> None:
     assert [name for name in CLIENTS if not load("en")[name].file] == ["cline", "cursor"]
 
 
+SAME_PROGRAM = {"opencode", "opencode-1"}
+"""Two versions of one program, which looks for its file at one place."""
+
+
+def test_no_page_puts_its_file_where_another_page_does() -> None:
+    """Who follows two pages in one folder keeps both."""
+    targets = [page.path for page in load("en").values() if page.path and page.name != "opencode-1"]
+    assert sorted(targets) == sorted(set(targets))
+    assert len({load("en")[name].path for name in SAME_PROGRAM}) == 1
+
+
+def test_no_page_has_a_program_of_the_same_name_as_another() -> None:
+    """Nor of a module's that it imports: Python would take the reader's file for it."""
+    files = [file for page in load("en").values() for file in page.files]
+    programs = [file for file in files if Path(file).suffix in (".py", ".mjs", ".sh")]
+    assert sorted(programs) == sorted(set(programs))
+    assert {Path(file).stem for file in programs} & {"openai", "anthropic", "langchain"} == set()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_differ_in_words_only(name: str) -> None:
     spanish, english = load("es")[name], load("en")[name]
@@ -157,7 +176,7 @@ def test_codex_speaks_responses() -> None:
 def test_addresses_have_a_v1_where_the_client_needs_it() -> None:
     with_v1 = json.loads(code_of("opencode-1")["opencode.json"])["provider"]["nan"]["options"]
     assert with_v1["baseURL"] == f"{settings.API_URL}/v1"
-    assert f'base_url="{settings.API_URL}",' in code_of("anthropic-sdk")["hello.py"]
+    assert f'base_url="{settings.API_URL}",' in code_of("anthropic-sdk")["hello_anthropic.py"]
 
 
 def test_what_nobody_knows_yet_is_said_and_not_invented() -> None:
