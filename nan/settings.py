@@ -69,8 +69,8 @@ GPU_REDIS_URL = env.text("GPU_REDIS_URL", "")
 # -- Alerts: who hears of them besides the admins' mail. The address itself is a secret. ----------
 ALERT_WEBHOOK_URL = env.text("ALERT_WEBHOOK_URL", "")
 
-# -- Probes: the calls that examples depend on, made like a member's. On one's own machine by hand.
-PROBES = env.flag("PROBES", default=not LOCAL_STACK)
+# -- Probes: the calls that examples depend on, made like a member's; 0: only when an admin asks.
+PROBES = env.flag("PROBES", default=True)
 PROBES_HOUR = env.number("PROBES_HOUR", 4)  # of the night, in Madrid
 
 # -- Votes: where proposed models are looked up -------------------------------------------------

@@ -121,6 +121,8 @@ class Table:
     columns: list[Column]
     rows: list[tuple[Call, list[Cell]]]
     open_runs: list[ProbeRun]
+    checked_at: datetime | None
+    """When the last call was made, of any model."""
 
 
 MODELS = 6
@@ -153,6 +155,7 @@ def table() -> Table:
     return Table(
         columns=columns,
         rows=rows,
+        checked_at=max(latest.values(), default=None),
         open_runs=list(ProbeRun.objects.open().select_related("slot", "model")),
     )
 

@@ -6,7 +6,7 @@ is made once more at the end of its run: only what fails twice counts.
 
 import time
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -18,7 +18,16 @@ from django.utils import timezone
 from inference import smoke, wake
 from inference.engine import Engine
 from inference.fleet.alerts import close_alert, open_alert
-from inference.models import ProbeResult, ProbeRun, ProbeRunState, Slot, Swap, SwapState
+from inference.models import (
+    Goal,
+    ProbeResult,
+    ProbeRun,
+    ProbeRunState,
+    Replica,
+    Slot,
+    Swap,
+    SwapState,
+)
 from inference.probes import own_key
 from inference.probes.calls import BY_NAME, LIMITED, calls_for, claimed
 
@@ -31,32 +40,69 @@ KEY_SECONDS = 8
 LIMITS = smoke.Limits(first=20, whole=25)
 """More patience than a smoke test has: members use the same engine meanwhile."""
 Cause = ProbeRun.Cause
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+NO_FAULT = ("probe_model_changed", "probe_model_away")
+"""Why a run may end early without an alert: there are others for a model that is away."""
+
+
+class NotAsked(Exception):
+    """No run was asked for; the code says why."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 def ask(*, slots: Iterable[Slot], cause: str, swap: Swap | None = None) -> list[ProbeRun]:
-    """One run for each slot that serves a model; the one that is open already, if there is."""
-    runs = []
-    for slot in slots:
-        if slot.model is None:
-            continue
-        calls = [[call.name, 1] for call in calls_for(slot.model)]
-        try:
-            with transaction.atomic():
-                made = ProbeRun.objects.create(
-                    slot=slot, model=slot.model, cause=cause, swap=swap, left=calls
-                )
-        except IntegrityError:
-            made = ProbeRun.objects.open().get(slot=slot)
-        runs.append(made)
+    """One run for each slot whose model answers; the one that is open already, if there is."""
+    found = answering().filter(pk__in=[slot.pk for slot in slots])
+    runs = [
+        _new(slot, cause, swap) or ProbeRun.objects.open().get(slot=slot) for slot in list(found)
+    ]
     wake.probes()
     return runs
+
+
+def ask_for_all() -> list[ProbeRun]:
+    """New ones, for every slot that can be checked now. Raises NotAsked."""
+    slots = list(_settled_slots())
+    if not slots:
+        raise NotAsked("probe_nothing_answers")
+    made = [run for slot in slots if (run := _new(slot, Cause.ASKED))]
+    if not made:
+        raise NotAsked("probe_asked_already")
+    wake.probes()
+    return made
+
+
+def _new(slot: Slot, cause: str, swap: Swap | None = None) -> ProbeRun | None:
+    """None: one is open."""
+    if slot.model is None:
+        return None
+    calls = [[call.name, 1] for call in calls_for(slot.model)]
+    try:
+        with transaction.atomic():
+            return ProbeRun.objects.create(
+                slot=slot, model=slot.model, cause=cause, swap=swap, left=calls
+            )
+    except IntegrityError:
+        return None
+
+
+def answering() -> "QuerySet[Slot]":
+    """Of others, such as one that was taken out, probes would only tell that nobody answers."""
+    serving = Replica.objects.serving().filter(
+        slot=OuterRef("pk"), model=OuterRef("model"), goal=Goal.SERVE
+    )
+    return Slot.objects.filter(Exists(serving)).select_related("model").order_by("number")
 
 
 # -- What is due --------------------------------------------------------------------------------
 
 
 def ask_due(now: datetime) -> None:
-    """After each swap, and once a night. Nothing while a slot's model is being changed."""
+    """After each swap, and for each night that a model has seen, if later, when everything was
+    stopped. Nothing while a slot's model is being changed."""
     if not settings.PROBES:
         return
     night = _last_night(now)
@@ -64,14 +110,13 @@ def ask_due(now: datetime) -> None:
         swap = _last_swap(slot)
         if swap and swap.finished_at and (slot.last is None or slot.last < swap.finished_at):
             ask(slots=[slot], cause=Cause.SWAP, swap=swap)
-        elif slot.last is None or slot.last < night:
+        elif max(filter(None, (slot.last, slot.model_since)), default=LONG_AGO) < night:
             ask(slots=[slot], cause=Cause.NIGHT)
 
 
 def _settled_slots() -> "QuerySet[Slot]":
     moving = Swap.objects.active().filter(slot=OuterRef("pk"))
-    serving = Slot.objects.exclude(model=None).filter(~Exists(moving))
-    return serving.select_related("model").order_by("number")
+    return answering().filter(~Exists(moving))
 
 
 def _last_swap(slot: Slot) -> Swap | None:
@@ -121,18 +166,21 @@ def _claim(now: datetime) -> ProbeRun | None:
 def _go_on(run: ProbeRun) -> None:
     if run.is_late(timezone.now()):
         _fail(run, "probe_too_long")
-    elif _moved(run):
-        _fail(run, "probe_model_changed")
+    elif unfit := _unfit(run):
+        _fail(run, unfit)
     elif run.state == ProbeRunState.ASKED:
         _start(run)
     elif value := _value(run):
         _make_calls(run, value)
 
 
-def _moved(run: ProbeRun) -> bool:
-    """Another model may be answering: what it does must not be told of this one."""
+def _unfit(run: ProbeRun) -> str:
+    """A code, if another model may be answering, or none: what comes must not be told of this
+    one."""
     unchanged = Slot.objects.filter(pk=run.slot_id, model=run.model_id)
-    return not unchanged.exists() or Swap.objects.active().filter(slot=run.slot_id).exists()
+    if not unchanged.exists() or Swap.objects.active().filter(slot=run.slot_id).exists():
+        return "probe_model_changed"
+    return "" if answering().filter(pk=run.slot_id).exists() else "probe_model_away"
 
 
 def _start(run: ProbeRun) -> None:
@@ -160,7 +208,7 @@ def _make_calls(run: ProbeRun, value: str) -> None:
             outcome = _probe(name, client, target(run))
             if not outcome.ok and attempt == 1:
                 rest.append([name, 2])
-            elif _moved(run):
+            elif _unfit(run):
                 return
             else:
                 _store(run, name, outcome)
@@ -235,7 +283,7 @@ def _fail(run: ProbeRun, code: str) -> None:
     if not _end(run, ProbeRunState.FAILED, code):
         return
     log.warning("probes_not_made", slot=run.slot.name, code=code)
-    if code != "probe_model_changed":
+    if code not in NO_FAULT:
         open_alert("probe_run_failed", slot=run.slot, detail=code)
 
 

@@ -11,6 +11,11 @@ OPERATORS: dict[str, Promise] = {
     ),
     "probe_too_long": _("The calls did not end in nine minutes."),
     "probe_model_changed": _("The slot's model changed while it was being checked."),
+    "probe_model_away": _("No engine answered for the slot's model while it was being checked."),
+    "probe_asked_already": _("The calls are being made already. Wait until this run has ended."),
+    "probe_nothing_answers": _(
+        "No model answers that could be checked: each slot is taken out, down, or in a swap."
+    ),
     "probe_slot_taken": _("A call that was left in the middle keeps its place in parallel."),
     "probe_limited": _("The call was refused by the probes' own limits."),
     "probe_count": _("Counting the tokens of a message gave no number."),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from inference.staff import catalogue, incidents, joining, servers, slots, swaps
+from inference.staff import catalogue, incidents, joining, probes, servers, slots, swaps
 
 urlpatterns = [
     path("servers/", servers.index, name="staff_servers"),
@@ -17,6 +17,9 @@ urlpatterns = [
     path("servers/<slug:name>/replicas/", servers.add_replica, name="staff_replica_add"),
     path("servers/<slug:name>/fetch/", servers.fetch_weights, name="staff_server_fetch"),
     path("alerts/<int:pk>/dismiss/", servers.dismiss, name="staff_alert_dismiss"),
+    path("probes/", probes.index, name="staff_probes"),
+    path("probes/now", probes.now, name="staff_probes_now"),
+    path("probes/run/", probes.run, name="staff_probes_run"),
     path("incidents/", incidents.index, name="staff_incidents"),
     path("incidents/<int:pk>/", incidents.detail, name="staff_incident"),
     path("models/", catalogue.index, name="staff_models"),

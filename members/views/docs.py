@@ -21,6 +21,7 @@ from members import recipe_votes
 from members.membership import in_community
 from members.views.asking import person
 from members.views.community import community
+from nan.access import has_staff_access
 
 
 @require_safe
@@ -128,4 +129,10 @@ def file(request: HttpRequest, name: str, file: str) -> HttpResponse:
 @community
 def works(request: HttpRequest) -> HttpResponse:
     states = {slot["name"]: slot["state"] for slot in glance.slots()}
-    return render(request, "docs/works.html", {"table": results.table(), "states": states})
+    context = {
+        "table": results.table(),
+        "states": states,
+        "by_themselves": settings.PROBES,
+        "may_ask": has_staff_access(request),
+    }
+    return render(request, "docs/works.html", context)

@@ -117,3 +117,4 @@ def _of_members(reader: User, writer: User, admin: User) -> Iterator[View]:
     yield View("docs mine", "/docs/texts/", writer)
     yield View("docs mine, none", "/docs/texts/", reader)
     yield View("staff texts", "/staff/recipes/", admin, open_all)
+    yield View("staff checks", "/staff/probes/", admin)

@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def do_run(self, options: dict[str, Any]) -> list[operating.Row]:
         asked = runs.ask(slots=_slots(options), cause=ProbeRun.Cause.ASKED)
         if not asked:
-            raise CommandError("No slot serves a model, so there is nothing to call.")
+            raise CommandError("No slot's model answers, so there is nothing to call.")
         if options["wait"]:
             self._wait(asked, options["wait"])
         return [

@@ -21,6 +21,7 @@ from inference.models import (
     KeyEvent,
     ProbeResult,
     ProbeRun,
+    Replica,
     Slot,
     Swap,
     Usage,
@@ -44,7 +45,12 @@ def model() -> CatalogModel:
 
 @pytest.fixture
 def slot(model: CatalogModel) -> Slot:
-    return rooms.slot(model=model)
+    return served(rooms.slot(model=model))
+
+
+def served(slot: Slot) -> Slot:
+    rooms.serving(slot, rooms.server(f"of-{slot.name}"))
+    return slot
 
 
 @pytest.fixture
@@ -203,7 +209,7 @@ def test_a_swap_in_the_middle_ends_the_run_without_a_verdict(
 
 
 def test_one_run_at_a_time_and_one_for_a_slot(slot: Slot) -> None:
-    other = rooms.slot(model=rooms.catalog_model("other"), name="other", number=2)
+    other = served(rooms.slot(model=rooms.catalog_model("other"), name="other", number=2))
     first, second = runs.ask(slots=[slot, other], cause=ProbeRun.Cause.ASKED)
     assert runs.ask(slots=[slot], cause=ProbeRun.Cause.NIGHT) == [first]
     runs.advance()
@@ -250,11 +256,49 @@ def test_runs_are_due_once_a_night_and_after_each_swap(slot: Slot, settings: Set
     assert ProbeRun.objects.count() == 2  # it would speak of two models
     slot.model = new
     slot.save()
+    Replica.objects.update(model=new, goal_model=new)
     Swap.objects.filter(pk=swap.pk).update(state="done", finished_at=moment(12, 2))
     runs.ask_due(moment(12, 3))
     newest = ProbeRun.objects.first()
     assert newest
     assert (newest.cause, newest.swap, newest.model) == ("swap", swap, new)
+
+
+def test_the_night_before_a_model_came_is_none_of_its_nights(slot: Slot) -> None:
+    """So a first start, on one's own machine too, does not begin with twenty calls."""
+    Slot.objects.update(model_since=moment(10, 9))
+    for at in (moment(10, 9), moment(10, 23), moment(11, 3)):
+        runs.ask_due(at)
+    assert not ProbeRun.objects.exists()
+    runs.ask_due(moment(11, 9))  # started again in the morning: the night was missed
+    assert ProbeRun.objects.get().cause == "night"
+
+
+AWAY = [{"goal": "off"}, {"state": "failed"}, {"state": "off", "goal": "off", "model": None}]
+
+
+@pytest.mark.parametrize("values", AWAY)
+def test_a_model_that_does_not_answer_is_not_probed(slot: Slot, values: dict[str, Any]) -> None:
+    """Taken out or down: that is told elsewhere, and is no fault of its calls."""
+    Replica.objects.update(**values)
+    runs.ask_due(timezone.now())
+    with pytest.raises(runs.NotAsked) as refusal:
+        runs.ask_for_all()
+    assert refusal.value.code == "probe_nothing_answers"
+    assert not ProbeRun.objects.exists()
+
+
+def test_a_model_that_is_taken_out_in_the_middle_gets_no_verdict(
+    slot: Slot, engine: RunningEngine, client_of_fake: Gateway
+) -> None:
+    (run,) = runs.ask_for_all()
+    runs.advance()
+    Replica.objects.update(goal="off")
+    runs.advance()
+    run.refresh_from_db()
+    assert (run.state, run.error_code) == ("failed", "probe_model_away")
+    assert not Alert.objects.exists()
+    assert not ProbeResult.objects.exists()
 
 
 def test_nothing_is_due_where_probes_are_off(slot: Slot, settings: Settings) -> None:
