@@ -23,6 +23,7 @@ from inference.errors import words
 from inference.key_page import KeyPage
 from inference.models import Key
 from inference.names.shown import shown
+from inference.status import glance
 from nan.access import HtmxRequest, has_member_access, loads_anew_without, member_required
 
 COOKIE = "key_reveal"
@@ -39,6 +40,7 @@ def key_page(request: HttpRequest) -> HttpResponse:
         "model": model,
         "examples": examples.filled(examples.PLACEHOLDER, model),
         "placeholder": examples.PLACEHOLDER,
+        "silent": glance.silent(name=model.name),
     }
     response = render(request, "inference/key.html", context)
     if page.offers_creation:
@@ -146,7 +148,12 @@ def key_reveal(request: HttpRequest) -> HttpResponse:
         return render(request, "inference/key_elsewhere.html", {"page": page, "gone": True})
     Key.objects.filter(pk=page.current.pk).update(revealed_at=timezone.now())
     model = shown()
-    context = {"key": value, "model": model, "examples": examples.filled(value, model)}
+    context = {
+        "key": value,
+        "model": model,
+        "examples": examples.filled(value, model),
+        "silent": glance.silent(name=model.name),
+    }
     response = render(request, "inference/key_reveal.html", context)
     response.delete_cookie(COOKIE, path=reverse("key"), samesite="Lax")
     return response

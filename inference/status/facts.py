@@ -117,7 +117,7 @@ def _slot(
         "title": slot.title,
         "kind": slot.kind,
         "state": state_of(slot, replicas, up, now),
-        "replicas_up": up,
+        "replicas_up": up if wanted else None,
         "replicas_wanted": wanted,
         "queued": round(seen.queued) if seen else None,
         "sampled_at": seen.at if seen else None,

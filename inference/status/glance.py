@@ -12,14 +12,16 @@ def slots() -> list[Facts]:
     return [slot for slot in _facts().get("slots", ()) if slot["state"] != "off"]
 
 
-def silent(kinds: Collection[str] = ()) -> list[Facts]:
-    """Slots (of these kinds) that answer nobody now: down, taken out, loading."""
+def silent(*, kinds: Collection[str] = (), name: str = "") -> list[Facts]:
+    """Slots (of these kinds, or the one of this name) that answer nobody now: down, taken out,
+    loading."""
     return [
         slot
         for slot in slots()
         if slot["state"] in TROUBLED
         and slot["state"] != "degraded"
         and (not kinds or slot["kind"] in kinds)
+        and name in ("", slot["name"])
     ]
 
 

@@ -233,6 +233,20 @@ def test_a_slot_that_admins_took_out_is_told_as_such(
     assert "out of service" not in home(browser)
 
 
+def test_the_key_page_does_not_say_that_it_answers(
+    fleet: tuple[Slot, CatalogModel], browser: Client
+) -> None:
+    slot = fleet[0]
+    stood(slot, "u")
+    home(browser)
+    assert f"{slot.model} answers for now." in words(browser.get("/key/").content.decode())
+    set_off(slot)
+    home(browser)
+    said = words(browser.get("/key/").content.decode())
+    assert f"the admins have taken {slot.model} out of service" in said
+    assert "answers for now" not in said
+
+
 def test_home_tells_of_a_slot_that_is_down(
     fleet: tuple[Slot, CatalogModel], browser: Client
 ) -> None:

@@ -195,6 +195,7 @@ def test_a_slot_that_admins_took_out_is_neither_down_nor_fine(
     Replica.objects.update(goal="off", state="off", model=None)
     told = only(read())
     assert (told["state"], told["out"]["title"]) == ("out", "Alder 35B A3B")
+    assert (told["replicas_up"], told["replicas_wanted"]) == (None, 0)
     assert datetime.fromisoformat(told["out"]["since_at"]) == at
     english, spanish = words(read("/status/")), words(read("/status/?language=es"))
     assert "No model is down." not in english
