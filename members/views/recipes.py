@@ -73,7 +73,10 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _newest(recipe: Recipe) -> dict[str, str]:
-    return recipe.edits.values("title", "version", "body").first() or {}
+    newest = recipe.edits.first()
+    if newest is None:
+        return {}
+    return {"title": newest.title, "version": newest.version, "body": newest.body}
 
 
 def _wants_to_save(request: HttpRequest, form: EditForm) -> bool:
