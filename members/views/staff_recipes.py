@@ -21,6 +21,11 @@ AT_ONCE = 20
 @never_cache
 def index(request: HttpRequest) -> HttpResponse:
     """The oldest first, as they will look; beside it what it replaces."""
+    return _page(request)
+
+
+def _page(request: HttpRequest, *, refused: int = 0, reason: str = "") -> HttpResponse:
+    """`refused`: the edit whose reason was, and stays in its field."""
     found = Paginator(recipes.pending(), AT_ONCE)
     edits = [
         {
@@ -28,10 +33,12 @@ def index(request: HttpRequest) -> HttpResponse:
             "client": pages.client_title(edit.recipe.client),
             "html": markup.text(edit.body),
             "before": _before(edit),
+            "reason": reason if edit.pk == refused else "",
         }
         for edit in found.page(1).object_list
     ]
-    return render(request, "staff/recipes.html", {"edits": edits, "count": found.count})
+    context = {"edits": edits, "count": found.count}
+    return render(request, "staff/recipes.html", context, status=422 if refused else 200)
 
 
 def _before(edit: RecipeEdit) -> str:
@@ -42,14 +49,15 @@ def _before(edit: RecipeEdit) -> str:
 
 @require_POST
 @staff_required
+@never_cache
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     actor, reason = person(request), request.POST.get("reason", "")
     if request.POST.get("action") == "accept":
         attempt(request, lambda: recipes.accept(edit=pk, actor=actor), _("Published."))
-    else:
-        attempt(
-            request,
-            lambda: recipes.decline(edit=pk, actor=actor, reason=reason),
-            _("Declined. Its author sees your reason."),
-        )
-    return redirect("staff_recipes")
+        return redirect("staff_recipes")
+    done = attempt(
+        request,
+        lambda: recipes.decline(edit=pk, actor=actor, reason=reason),
+        _("Declined. Its author sees your reason."),
+    )
+    return redirect("staff_recipes") if done else _page(request, refused=pk, reason=reason)

@@ -32,7 +32,9 @@ def test_in_the_reason_for_declining_a_text(staff: Client, member: User, written
     sent = {"action": "decline", "reason": f"Take out {written}"}
     answer = staff.post(f"/staff/recipes/{edit.pk}/", sent, follow=True)
     edit.refresh_from_db()
-    assert SAID in answer.content.decode()
+    page = answer.content.decode()
+    assert SAID in page
+    assert f'value="Take out {written}"' in page  # in her field, to be changed there
     assert (edit.state, edit.reason) == ("pending", "")
 
 
