@@ -56,8 +56,8 @@ def run(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(words(refusal.code)))
     else:
         told = ngettext(
-            "Asked for, of %(count)d slot: the default worker makes the calls. This page follows.",
-            "Asked for, of %(count)d slots: the default worker makes the calls. This page follows.",
+            "Asked for %(count)d slot. The default worker makes the calls; this page follows.",
+            "Asked for %(count)d slots. The default worker makes the calls; this page follows.",
             len(made),
         )
         messages.success(request, told % {"count": len(made)})

@@ -41,7 +41,7 @@ def test_the_button_asks_once(slot: Slot, staff: Client, other_admin: User) -> N
     assert "They have not been made yet." in look(staff)
     answer = staff.post(f"{PAGE}run/", follow=True)
     said = words(answer.content.decode())
-    assert "Asked for, of 1 slot: the default worker makes the calls." in said
+    assert "Asked for 1 slot. The default worker makes the calls;" in said
     assert "waits for the worker" in said
     run = ProbeRun.objects.get()
     assert (run.slot, run.cause, run.state) == (slot, "asked", "asked")
