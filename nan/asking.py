@@ -12,14 +12,19 @@ def attempt(
     action: Callable[[], Any],
     done: str,
     *,
+    already: str = "",
     refusals: type[Exception] | tuple[type[Exception], ...],
     words: Callable[[Any], object] = str,
 ) -> bool:
-    """Says what came of it; False if it was refused."""
+    """Says what came of it; False if it was refused. `already`: what is so where the action answers
+    that there was nothing left to do, as on a second click."""
     try:
-        action()
+        changed = action()
     except refusals as refusal:
         messages.error(request, str(words(refusal)))
         return False
-    messages.success(request, done)
+    if changed is False and already:
+        messages.info(request, already)
+    else:
+        messages.success(request, done)
     return True

@@ -63,6 +63,14 @@ def close_all(replica: Replica) -> None:
     Alert.objects.filter(replica=replica, closed_at=None).update(closed_at=timezone.now())
 
 
+def part_with(**about: Unpack[About]) -> None:
+    """What it is about is about to be deleted: closed, and kept so that the webhook, told of its
+    beginning, hears of its end."""
+    found = Alert.objects.filter(**about)
+    found.filter(closed_at=None).update(closed_at=timezone.now())
+    found.update(**dict.fromkeys(about))
+
+
 def _open(code: str, about: About) -> QuerySet[Alert]:
     """About exactly this: what is not named has to be empty."""
     exactly = {name: about.get(name) for name in About.__annotations__}

@@ -1,6 +1,10 @@
-"""What an admin may ask of replicas and whole servers: put in, take out, try again."""
+"""What an admin may ask of replicas and whole servers: put in, take out, try again.
 
-from collections.abc import Iterator
+Each answers whether it changed anything: of two clicks, or two admins, one finds it done. The slot
+is locked first, then the replica, so what is said about the others holds until it is written.
+"""
+
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from inference import wake
+from inference.fleet import alerts
 from inference.fleet.change import note_server
 from inference.fleet.errors import FleetRefused
 from inference.fleet.goals import set_goal
@@ -28,19 +33,29 @@ from inference.names import life
 
 def add(*, slot: Slot, server: Server, gpus: list[int], port: int, actor: Any) -> Replica:
     """A place for an engine; nothing runs there until it is put in service."""
-    _check_gpus(server, gpus)
+    with transaction.atomic():
+        locked = Server.objects.select_for_update().filter(pk=server.pk).first()
+        if locked is None:
+            raise FleetRefused("server_gone")
+        _check_gpus(locked, gpus)
+        number = _free_place(slot)
+        replica = Replica(slot=slot, server=locked, gpus=sorted(gpus), port=port, number=number)
+        try:
+            with transaction.atomic():
+                replica.save()
+        except IntegrityError:
+            raise FleetRefused("port_in_use") from None
+        _note(replica, "added", actor)
+    return replica
+
+
+def _free_place(slot: Slot) -> int:
+    Slot.objects.select_for_update(no_key=True).get(pk=slot.pk)
     taken = set(slot.replicas.values_list("number", flat=True))
     number = next((n for n in range(1, PLACES + 1) if n not in taken), None)
     if number is None:
         raise FleetRefused("pool_full")
-    replica = Replica(slot=slot, server=server, gpus=sorted(gpus), port=port, number=number)
-    try:
-        with transaction.atomic():
-            replica.save()
-    except IntegrityError:
-        raise FleetRefused("port_in_use") from None
-    _note(replica, "added", actor)
-    return replica
+    return number
 
 
 def _check_gpus(server: Server, gpus: list[int]) -> None:
@@ -52,23 +67,29 @@ def _check_gpus(server: Server, gpus: list[int]) -> None:
         raise FleetRefused("gpu_in_use")
 
 
-def put_in_service(*, replica: Replica, actor: Any, model: CatalogModel | None = None) -> None:
+def put_in_service(*, replica: Replica, actor: Any, model: CatalogModel | None = None) -> bool:
     """With its slot's model, or with `model` where the slot has none yet.
 
-    A slot that serves one model never gets a replica of another: that would be a swap.
+    A slot that serves one model never gets a replica of another: that would be a swap. Nor does
+    one join while a swap changes the others: it would be left on the old model.
     """
     with _free(replica) as locked:
+        if Swap.objects.active().filter(slot=locked.slot).exists():
+            raise FleetRefused("slot_in_a_swap")
         chosen = locked.slot.model or model
         if chosen is None:
             raise FleetRefused("slot_empty")
         if locked.slot.model and model and model != locked.slot.model:
             raise FleetRefused("other_model")
+        if locked.wanted == chosen:
+            return False
         _check_room(locked, chosen)
         if locked.slot.model is None:
             _open(locked.slot, chosen)
         set_goal(locked, chosen)
         _note(locked, "put_in", actor)
     wake.fleet()
+    return True
 
 
 def _open(slot: Slot, model: CatalogModel) -> None:
@@ -89,28 +110,44 @@ def _check_room(replica: Replica, model: CatalogModel) -> None:
         raise FleetRefused("gpus_differ")
 
 
+def others_serving(replica: Replica) -> int:
+    """How many of the slot go on serving without it."""
+    rest = replica.slot.replicas.serving().filter(goal=Goal.SERVE)
+    return rest.exclude(pk=replica.pk).count()
+
+
 def take_out(
     *,
     replica: Replica,
     actor: Any,
     drain_seconds: int = 900,
     at_deadline: str = AtDeadline.CUT,
-) -> None:
-    """Drains it, stops its engine and leaves it off until it is put in again."""
+    last: bool = False,
+) -> bool:
+    """Drains it, stops its engine and leaves it off until it is put in again. `last`: also if no
+    other of its slot goes on serving."""
     with _free(replica) as locked:
+        if locked.goal == Goal.OFF:
+            return False
+        if not last and not others_serving(locked):
+            raise FleetRefused("last_replica")
         set_goal(locked, None, drain_seconds=drain_seconds, at_deadline=at_deadline)
         _note(locked, "taken_out", actor)
     wake.fleet()
+    return True
 
 
-def retry(*, replica: Replica, actor: Any) -> None:
+def retry(*, replica: Replica, actor: Any) -> bool:
     """Starts a failed one again, at once and with a fresh count of attempts."""
     with _free(replica) as locked:
         if locked.state != ReplicaState.FAILED or locked.goal_model is None:
             raise FleetRefused("not_failed")
+        if not locked.error_code and locked.retry_at:
+            return False
         set_goal(locked, locked.goal_model)
         _note(locked, "retried", actor)
     wake.fleet()
+    return True
 
 
 def remove(*, replica: Replica, actor: Any) -> None:
@@ -119,7 +156,17 @@ def remove(*, replica: Replica, actor: Any) -> None:
         if locked.state not in (ReplicaState.OFF, ReplicaState.FAILED) or locked.goal != Goal.OFF:
             raise FleetRefused("still_running")
         _note(locked, "removed", actor)
+        alerts.part_with(replica=locked)
         locked.delete()
+
+
+def left_empty(server: Server) -> list[Slot]:
+    """Slots that nothing would serve without this server's replicas."""
+    here = server.replicas.filter(goal=Goal.SERVE).values_list("slot", flat=True)
+    elsewhere = Replica.objects.serving().filter(goal=Goal.SERVE).exclude(server=server)
+    return list(
+        Slot.objects.filter(pk__in=here).exclude(pk__in=elsewhere.values("slot")).order_by("number")
+    )
 
 
 def take_server_out(
@@ -128,29 +175,51 @@ def take_server_out(
     actor: Any,
     drain_seconds: int = 900,
     at_deadline: str = AtDeadline.CUT,
-) -> None:
-    """Every replica on it, and its seats; a GPU may be needed for something else for a day."""
-    for replica in server.replicas.filter(goal=Goal.SERVE):
-        take_out(replica=replica, actor=actor, drain_seconds=drain_seconds, at_deadline=at_deadline)
-        Replica.objects.filter(pk=replica.pk).update(out_with_server=True)
-    Server.objects.filter(pk=server.pk).update(active=False)
-    note_server(server, "server_out", actor=actor)
+    may_empty: Container[str] = (),
+) -> bool:
+    """Every replica on it, and its seats; a GPU may be needed for something else for a day.
+
+    All or nothing. `may_empty`: names of the slots that may be left with nothing that serves.
+    """
+    chosen: dict[str, Any] = {"drain_seconds": drain_seconds, "at_deadline": at_deadline}
+    with transaction.atomic():
+        slots = Slot.objects.filter(replicas__server=server).values("pk")
+        list(Slot.objects.filter(pk__in=slots).order_by("pk").select_for_update(no_key=True))
+        if any(slot.name not in may_empty for slot in left_empty(server)):
+            raise FleetRefused("last_of_slots")
+        serving = list(server.replicas.filter(goal=Goal.SERVE))
+        for replica in serving:
+            take_out(replica=replica, actor=actor, last=True, **chosen)
+            Replica.objects.filter(pk=replica.pk).update(out_with_server=True)
+        active = Server.objects.filter(pk=server.pk, active=True)
+        changed = bool(active.update(active=False) or serving)
+        if changed:
+            note_server(server, "server_out", actor=actor)
+    return changed
 
 
-def put_server_back(*, server: Server, actor: Any) -> None:
+def put_server_back(*, server: Server, actor: Any) -> bool:
     """Its seats, and the replicas that went out with it, each with its slot's model of today. What
-    somebody had taken out before stays out."""
-    Server.objects.filter(pk=server.pk).update(active=True)
-    note_server(server, "server_back", actor=actor)
-    for replica in server.replicas.filter(out_with_server=True).exclude(slot__model=None):
-        put_in_service(replica=replica, actor=actor)
+    somebody had taken out before stays out. All or nothing."""
+    with transaction.atomic():
+        if not Server.objects.filter(pk=server.pk, active=False).update(active=True):
+            return False
+        note_server(server, "server_back", actor=actor)
+        out = server.replicas.filter(out_with_server=True).exclude(slot__model=None)
+        for replica in out.order_by("slot"):
+            put_in_service(replica=replica, actor=actor)
+    return True
 
 
 @contextmanager
 def _free(replica: Replica) -> Iterator[Replica]:
     """The row, locked, and not driven by a swap: what a swap has begun, only it may end."""
     with transaction.atomic():
-        locked = Replica.objects.select_for_update().get(pk=replica.pk)
+        slot = Slot.objects.select_for_update(no_key=True).get(pk=replica.slot_id)
+        locked = Replica.objects.select_for_update().filter(pk=replica.pk).first()
+        if locked is None:
+            raise FleetRefused("replica_gone")
+        locked.slot = slot
         if Swap.objects.active().filter(parts__replica=locked).exists():
             raise FleetRefused("in_a_swap")
         yield locked

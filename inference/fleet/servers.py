@@ -9,9 +9,10 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from inference.fleet import alerts, tell
 from inference.fleet.change import note_server
 from inference.fleet.errors import FleetRefused
-from inference.models import Server
+from inference.models import FleetEvent, Server
 
 TOKEN_LIFE = timedelta(hours=24)
 
@@ -36,6 +37,33 @@ def invite(*, name: str, seats: int, actor: Any) -> tuple[Server, str]:
         raise FleetRefused("name_taken") from None
     note_server(server, "invited", actor=actor)
     return server, token
+
+
+def renew_token(*, server: Server, actor: Any) -> str:
+    """Another token for one that has never reported; the old one ends. Its seats stay."""
+    token = secrets.token_urlsafe(32)
+    waiting = Server.objects.filter(pk=server.pk, reported_at=None)
+    if not waiting.update(join_digest=_digest(token), join_until=timezone.now() + TOKEN_LIFE):
+        there = Server.objects.filter(pk=server.pk).exists()
+        raise FleetRefused("server_reports" if there else "server_gone")
+    note_server(server, "invited", actor=actor)
+    return token
+
+
+def delete(*, server: Server, actor: Any) -> None:
+    """The row, its token, its alerts and what waits on its queue; its worker is asked and believed
+    no more. What happened to it stays, by its name. Refused while a replica stands on it."""
+    with transaction.atomic():
+        locked = Server.objects.select_for_update().filter(pk=server.pk).first()
+        if locked is None:
+            raise FleetRefused("server_gone")
+        if locked.replicas.exists():
+            raise FleetRefused("server_has_replicas")
+        alerts.part_with(server=locked)
+        FleetEvent.objects.filter(server=locked, detail="").update(detail=locked.name)
+        FleetEvent.objects.create(what="server_deleted", detail=locked.name, actor=actor)
+        locked.delete()
+    tell.drop_queue(server)
 
 
 def join(*, token: str, address: str) -> dict[str, str]:

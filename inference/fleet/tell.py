@@ -8,7 +8,9 @@ from typing import Any
 
 import structlog
 from django.conf import settings
+from kombu import Queue
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from inference.gpu.spec import EngineSpec
 from inference.models import Server
@@ -43,6 +45,15 @@ def fetch(server: Server, repo: str, revision: str, disk_mib: int) -> None:
 
 def report(server: Server) -> None:
     _send(server, "gpu_report", server.name, expires=5)
+
+
+def drop_queue(server: Server) -> None:
+    """Of a server that is no more: nobody will read what waits there."""
+    try:
+        with app.connection_for_write() as connection:
+            Queue(server.queue, channel=connection.default_channel).purge()
+    except (OperationalError, RedisError):
+        log.warning("queue_not_dropped", server=server.name)
 
 
 def _send(server: Server, task: str, *arguments: Any, expires: int = EXPIRES) -> None:

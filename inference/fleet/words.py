@@ -22,6 +22,28 @@ REFUSALS = {
     "gpus_differ": _("The model needs another number of GPUs than this replica has."),
     "not_failed": _("The replica is not down, so there is nothing to try again."),
     "still_running": _("Take the replica out first, and wait until it is off."),
+    "last_replica": _(
+        "Nothing was done: no other replica of the slot would go on serving, so members would get"
+        " errors until one does. Confirm it to do it all the same (by command: --last)."
+    ),
+    "last_of_slots": _(
+        "Nothing was done: a slot would be left with no replica that serves, so members would get"
+        " errors there. Confirm it to do it all the same (by command: --last)."
+    ),
+    "replica_gone": _("This replica has been removed meanwhile. Nothing was changed."),
+    "server_gone": _("This server has been deleted meanwhile. Nothing was changed."),
+    "server_has_replicas": _(
+        "Replicas stand on this server. Take them out and remove them first; then it can be"
+        " deleted."
+    ),
+    "server_reports": _(
+        "This server has joined and reports, so it needs no token. To set up its host again,"
+        " delete it and add it anew."
+    ),
+    "slot_in_a_swap": _(
+        "A swap is changing this slot. Put the replica in service when the swap is over: it would"
+        " be left on the old model."
+    ),
     "in_a_swap": _("A swap is changing this replica. Pause or abort the swap first."),
     "name_of_other_slot": _("Another slot answers to this name. Rename the slot or the model."),
     "name_taken": _("Another server has that name."),
@@ -40,6 +62,10 @@ REFUSALS = {
     "slot_busy": _("Another swap of this slot is open. Finish or cancel it first."),
     "no_replicas": _("No replica of this slot is in service."),
     "not_offered": _("This model is no longer offered."),
+    "plan_outdated": _(
+        "Replicas of the slot were put in or taken out after the swap had been planned. Plan it"
+        " again."
+    ),
     "not_now": _("The swap's state has changed meanwhile. Look at it again."),
     "second_admin": _("Somebody else has to approve a swap than the one who planned it."),
     "in_the_past": _("That time is over. Choose a later one, or none to begin on approval."),

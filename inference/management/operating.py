@@ -57,6 +57,14 @@ def can_drain(verb: ArgumentParser) -> None:
     )
 
 
+def can_end_a_slot(verb: ArgumentParser) -> None:
+    verb.add_argument(
+        "--last",
+        action="store_true",
+        help="also if no other replica of a slot goes on serving: members get errors there",
+    )
+
+
 def drain(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "drain_seconds": options["drain_minutes"] * 60,

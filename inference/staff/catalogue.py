@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from inference.models import CatalogModel, FleetEvent, Server
 from inference.staff import in_use
-from inference.staff.model_form import FLAGS, VARIABLES, ModelForm
+from inference.staff.model_form import FLAGS, VARIABLES, ModelForm, added_already
 from inference.staff.model_page import rows
 from inference.staff.pasted_config import read_config
 from nan.access import staff_required
@@ -88,10 +88,13 @@ def form_page(
     form = ModelForm(request.POST or None, instance=model, initial=initial)
     if request.method != "POST":
         return _show(request, form, model, back=leave)
-    if not form.is_valid():
+    if form.is_valid():
+        saved = form.save()
+        in_use.note_change(saved, form.changes, added=model is None, actor=request.user)
+    elif model is None and (there := added_already(form)):
+        saved = there
+    else:
         return _show(request, form, model, back=leave, status=422)
-    saved = form.save()
-    in_use.note_change(saved, form.changes, added=model is None, actor=request.user)
     messages.success(request, _("Saved."))
     return redirect(then, **address) if then else redirect("staff_model", saved.name)
 

@@ -45,6 +45,7 @@ HAPPENED: "dict[str, StrPromise]" = {
     "joined": pgettext_lazy("event", "reported for the first time"),
     "server_out": pgettext_lazy("event", "server out of service"),
     "server_back": pgettext_lazy("event", "server back in service"),
+    "server_deleted": pgettext_lazy("event", "server deleted"),
     # A model of the catalogue
     "model_added": pgettext_lazy("event", "added"),
     "model_changed": pgettext_lazy("event", "changed"),

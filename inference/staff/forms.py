@@ -8,6 +8,7 @@ from django.core.validators import RegexValidator
 from django.utils.translation import gettext_lazy as _
 
 from inference.models import CatalogModel, PublicName, Replica, Server, Slot
+from inference.staff import stale
 from inference.staff.server_page import Gpu
 
 TAKEN = ("add", "join")
@@ -52,6 +53,24 @@ class SeatsForm(forms.ModelForm[Server]):
         model = Server
         fields: ClassVar[list[str]] = ["seats"]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seen = stale.digest(self.instance, self.Meta.fields)
+        self.stale = stale.changed_since(self.data, self.instance, self.Meta.fields)
+
+    def clean_seats(self) -> int:
+        """Whoever sends what is there already has nothing to decide."""
+        seats = int(self.cleaned_data["seats"])
+        if self.stale and "seats" in self.changed_data:
+            raise forms.ValidationError(
+                _(
+                    "Changed meanwhile to %(seats)s. Nothing was saved; look at your number again,"
+                    " then save."
+                ),
+                params={"seats": self.initial["seats"]},
+            )
+        return seats
+
 
 class TakeOutForm(forms.Form):
     drain_minutes = forms.IntegerField(
@@ -70,7 +89,7 @@ class TakeOutForm(forms.Form):
 
     @property
     def choice(self) -> dict[str, Any]:
-        """What the use cases take."""
+        """What both use cases take."""
         found = self.cleaned_data
         return {
             "drain_seconds": found["drain_minutes"] * 60,
@@ -105,6 +124,13 @@ class ReplicaForm(forms.Form):
         if self.server.replicas.filter(port=port).exists():
             raise forms.ValidationError(_("Another replica on this server has this port."))
         return port
+
+    @property
+    def is_there(self) -> bool:
+        """It was added as it stands in the form: a button pressed twice."""
+        slot, gpus = self.cleaned_data.get("slot"), self.cleaned_data.get("gpus", [])
+        there = self.server.replicas.filter(slot=slot, gpus=sorted(gpus))
+        return str(self.data.get("port")) in {str(other.port) for other in there}
 
 
 def _free_port(server: Server) -> int:
@@ -149,3 +175,9 @@ class SlotForm(forms.ModelForm[Slot]):
                 _("Members call a model by this name, so a slot can't have it. Choose another.")
             )
         return name
+
+    @property
+    def is_there(self) -> bool:
+        """It was added as it stands in the form: a button pressed twice."""
+        there = Slot.objects.filter(name=self.data.get("name", "")).first()
+        return there is not None and not SlotForm(self.data, instance=there).has_changed()

@@ -82,6 +82,12 @@ class ModelForm(forms.ModelForm[CatalogModel]):
             "context_length", "max_output", "capabilities", "gpus_needed", "memory_mib", "flags",
             "environment", "load_seconds", "offered",
         ]  # fmt: skip
+        help_texts: ClassVar[dict[str, Any]] = {
+            "memory_mib": gettext_lazy(
+                "So much must be free on each GPU before an engine is started. Without a GPU: 0,"
+                " then nothing is checked."
+            ),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -170,7 +176,8 @@ class ModelForm(forms.ModelForm[CatalogModel]):
             self.add_error("max_output", _("An answer can't be longer than the context."))
         if found.get("gpus_needed") and not found.get("memory_mib"):
             self.add_error(
-                "memory_mib", _("On a GPU, say how much must be free before it is started.")
+                "memory_mib",
+                _("On a GPU this must be more than 0: how much must be free before it is started."),
             )
         return found
 
@@ -181,6 +188,12 @@ class ModelForm(forms.ModelForm[CatalogModel]):
             if not self.fields[name].disabled and self._differs(name) and name not in AS_JSON:
                 said = {"value": self.initial.get(name)}
                 self.add_error(name, _("Saved meanwhile: %(value)s") % said)
+
+
+def added_already(form: ModelForm) -> CatalogModel | None:
+    """The entry that this form has added before, as it stands in it: a button pressed twice."""
+    there = CatalogModel.objects.filter(name=form.data.get("name", "")).first()
+    return there if there and not ModelForm(form.data, instance=there).changes else None
 
 
 def name_is_called(name: str) -> bool:

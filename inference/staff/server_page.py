@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Prefetch
 from django.utils import timezone
 
-from inference.models import Alert, CatalogModel, Goal, Replica, Server, Slot
+from inference.models import Alert, CatalogModel, Replica, Server
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,11 @@ class ServerView:
     def invited(self) -> bool:
         until = self.server.join_until
         return bool(self.waiting and until and until > self.now)
+
+    @property
+    def spent(self) -> bool:
+        """Its host has been given the settings of a worker, against the token or by hand."""
+        return not self.waiting or bool(self.server.join_until and not self.server.join_digest)
 
     @property
     def gpus(self) -> list[Gpu]:
@@ -119,14 +124,6 @@ def fetchable(view: ServerView) -> list[tuple[CatalogModel, bool]]:
     """Models of the catalogue, and whether the server has the weights already."""
     there = set(view.weights)
     return [(model, model.weights in there) for model in CatalogModel.objects.offered()]
-
-
-def slots_left_empty(view: ServerView) -> list[Slot]:
-    """Slots that only this server's replicas serve."""
-    here = {replica.slot for replica in view.replicas if replica.goal == Goal.SERVE}
-    elsewhere = Replica.objects.serving().filter(goal=Goal.SERVE).exclude(server=view.server)
-    kept = set(elsewhere.values_list("slot", flat=True))
-    return sorted((slot for slot in here if slot.pk not in kept), key=lambda slot: slot.number)
 
 
 def open_alerts() -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -24,13 +25,13 @@ from inference.staff.server_page import (
     ServerView,
     fetchable,
     open_alerts,
-    slots_left_empty,
     views,
     with_rows,
 )
-from nan.access import staff_required
+from nan.access import HtmxRequest, staff_required
 
 EVENTS = 30
+DELETED = 10
 ADDRESS = "10.8.0.7"
 ENGINE_HOME = "/opt/nan/engine"
 COMMAND = (
@@ -43,7 +44,12 @@ COMMAND = (
 @never_cache
 @staff_required
 def index(request: HttpRequest) -> HttpResponse:
-    context = {"servers": views(with_rows()), "alerts": open_alerts()}
+    deleted = FleetEvent.objects.filter(what="server_deleted").select_related("actor")
+    context = {
+        "servers": views(with_rows()),
+        "alerts": open_alerts(),
+        "deleted": deleted.order_by("-at", "-pk")[:DELETED],
+    }
     return render(request, "staff/fleet/servers.html", context)
 
 
@@ -70,6 +76,10 @@ def add(request: HttpRequest) -> HttpResponse:
     except FleetRefused as refusal:
         form.add_error(None, str(words(refusal.code)))
         return render(request, "staff/fleet/server_add.html", {"form": form}, status=422)
+    return _invited(request, server, token)
+
+
+def _invited(request: HttpRequest, server: Server, token: str) -> HttpResponse:
     context = {
         "server": server,
         "token": token,
@@ -80,12 +90,27 @@ def add(request: HttpRequest) -> HttpResponse:
     return render(request, "staff/fleet/server_invited.html", context)
 
 
+@require_POST
+@never_cache
+@staff_required
+def token(request: HttpRequest, name: str) -> HttpResponse:
+    """Another one, shown as the first was; whatever else is known of the server stays."""
+    server = get_object_or_404(Server, name=name)
+    try:
+        return _invited(request, server, fleet.renew_token(server=server, actor=request.user))
+    except FleetRefused as refusal:
+        messages.error(request, str(words(refusal.code)))
+        return redirect("staff_server", name)
+
+
 @require_safe
 @never_cache
 @live.signed_out_refreshes
 @staff_required
-def waiting(request: HttpRequest, name: str) -> HttpResponse:
+def waiting(request: HtmxRequest, name: str) -> HttpResponse:
     """Asked by the page with the token; leads to the server as soon as it has reported."""
+    if request.htmx and not Server.objects.filter(name=name).exists():
+        return HttpResponseClientRedirect(reverse("staff_servers"))  # deleted in another window
     server = get_object_or_404(Server, name=name)
     if server.reported_at is None:
         return HttpResponse(status=204)
@@ -105,12 +130,11 @@ def _view(name: str) -> ServerView:
 
 
 def _page(request: HttpRequest, view: ServerView, status: int = 200, **forms: Any) -> HttpResponse:
-    now = _now(request, view)
+    parts = _parts(request, view)
     context = {
         "view": view,
-        "now": now,
-        "asking": live.asking([now], address=_address(view), moving=True),
-        "events": _events(view.server),
+        "part": {part.id: part for part in parts},
+        "asking": live.asking(parts, address=_address(view), moving=True),
         "models": fetchable(view),
         "seats_form": SeatsForm(instance=view.server),
         "replica_form": ReplicaForm(server=view.server, gpus=view.gpus),
@@ -119,8 +143,13 @@ def _page(request: HttpRequest, view: ServerView, status: int = 200, **forms: An
     return render(request, "staff/fleet/server.html", context, status=status)
 
 
-def _now(request: HttpRequest, view: ServerView) -> live.Part:
-    return live.part(request, "server-now", "staff/fleet/server_now.html", view=view)
+def _parts(request: HttpRequest, view: ServerView) -> list[live.Part]:
+    events = "staff/fleet/events.html"
+    return [
+        live.part(request, "server-now", "staff/fleet/server_now.html", view=view),
+        live.part(request, "server-actions", "staff/fleet/server_actions.html", view=view),
+        live.part(request, "server-events", events, events=_events(view.server)),
+    ]
 
 
 def _address(view: ServerView) -> str:
@@ -136,40 +165,57 @@ def _events(server: Server) -> Any:
 @never_cache
 @live.signed_out_refreshes
 @staff_required
-def now(request: HttpRequest, name: str) -> HttpResponse:
+def now(request: HtmxRequest, name: str) -> HttpResponse:
+    if request.htmx and not Server.objects.filter(name=name).exists():
+        return HttpResponseClientRedirect(reverse("staff_servers"))  # deleted in another window
     view = _view(name)
-    part = _now(request, view)
-    return live.answer(request, [part], address=_address(view), moving=True)
+    return live.answer(request, _parts(request, view), address=_address(view), moving=True)
 
 
 @require_POST
 @staff_required
 def seats(request: HttpRequest, name: str) -> HttpResponse:
-    view = _view(name)
-    form = SeatsForm(request.POST, instance=view.server)
-    if not form.is_valid():
-        return _page(request, view, status=422, seats_form=form)
-    form.save()
-    messages.success(request, _("Saved. The waitlist counts with it."))
-    return redirect("staff_server", name)
+    """The row stays locked until it is saved: of two saves, the second sees the first."""
+    with transaction.atomic():
+        locked = get_object_or_404(Server.objects.select_for_update(), name=name)
+        form = SeatsForm(request.POST, instance=locked)
+        if form.is_valid():
+            form.save()
+            messages.success(request, _("Saved. The waitlist counts with it."))
+            return redirect("staff_server", name)
+    return _page(request, _view(name), status=422, seats_form=form)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @staff_required
 def take_out(request: HttpRequest, name: str) -> HttpResponse:
-    """Asks first: every replica on it is emptied and stopped."""
+    """Asks first: every replica on it is emptied and stopped. What the page said about slots that
+    end comes back with the form; if it is no longer so, it asks again."""
     view, form = _view(name), TakeOutForm(request.POST or None)
-    if request.method != "POST" or not form.is_valid():
-        status = 422 if request.method == "POST" else 200
-        context = {"view": view, "form": form, "emptied": slots_left_empty(view)}
-        return render(request, "staff/fleet/server_out.html", context, status=status)
-    attempt(
-        request,
-        lambda: replicas.take_server_out(server=view.server, actor=request.user, **form.choice),
-        _("Going out of service: its replicas finish what they have and stop."),
-    )
-    return redirect("staff_server", name)
+    if request.method == "POST" and form.is_valid():
+        told = request.POST.getlist("emptied")
+        try:
+            changed = replicas.take_server_out(
+                server=view.server, actor=request.user, may_empty=told, **form.choice
+            )
+        except FleetRefused as refusal:
+            form.add_error(None, str(words(refusal.code)))
+        else:
+            _tell_out(request, changed=changed)
+            return redirect("staff_server", name)
+    context = {"view": view, "form": form, "emptied": replicas.left_empty(view.server)}
+    status = 422 if form.errors else 200
+    return render(request, "staff/fleet/server_out.html", context, status=status)
+
+
+def _tell_out(request: HttpRequest, *, changed: bool) -> None:
+    if changed:
+        messages.success(
+            request, _("Going out of service: its replicas finish what they have and stop.")
+        )
+    else:
+        messages.info(request, _("It is out of service already. Nothing was changed."))
 
 
 @require_POST
@@ -179,8 +225,33 @@ def put_back(request: HttpRequest, name: str) -> HttpResponse:
     attempt(
         request,
         lambda: replicas.put_server_back(server=server, actor=request.user),
-        _("Back in service: its replicas start, and join the pool when they are proven."),
+        _(
+            "Back in service: the replicas that went out with it start, and join the pool when they"
+            " are proven."
+        ),
+        already=_("It is in service already. Nothing was changed."),
     )
+    return redirect("staff_server", name)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@staff_required
+def delete(request: HttpRequest, name: str) -> HttpResponse:
+    """Asks first. A second click, and another admin, find it gone."""
+    server = Server.objects.filter(name=name).first()
+    if server is None:
+        messages.info(request, _("There is no server %(name)s.") % {"name": name})
+        return redirect("staff_servers")
+    if request.method != "POST":
+        view = _view(name)
+        return render(request, "staff/fleet/server_delete.html", {"view": view})
+    if attempt(
+        request,
+        lambda: fleet.delete(server=server, actor=request.user),
+        _("%(name)s is deleted. Its token works no more.") % {"name": name},
+    ):
+        return redirect("staff_servers")
     return redirect("staff_server", name)
 
 
@@ -189,15 +260,18 @@ def put_back(request: HttpRequest, name: str) -> HttpResponse:
 def add_replica(request: HttpRequest, name: str) -> HttpResponse:
     view = _view(name)
     form = ReplicaForm(request.POST, server=view.server, gpus=view.gpus)
-    if not form.is_valid():
-        return _page(request, view, status=422, replica_form=form)
-    chosen = {"gpus": [], **form.cleaned_data}
-    attempt(
-        request,
-        lambda: replicas.add(server=view.server, actor=request.user, **chosen),
-        _("Added. It takes no request before it has been proven."),
-    )
-    return redirect("staff_server", name)
+    if form.is_valid():
+        chosen = {"gpus": [], **form.cleaned_data}
+        attempt(
+            request,
+            lambda: replicas.add(server=view.server, actor=request.user, **chosen),
+            _("Added. Nothing runs there until you put it in service, on its own page."),
+        )
+        return redirect("staff_server", name)
+    if form.is_there:
+        messages.info(request, _("This replica is there already. Nothing was changed."))
+        return redirect("staff_server", name)
+    return _page(request, view, status=422, replica_form=form)
 
 
 @require_POST

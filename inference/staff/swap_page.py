@@ -17,12 +17,16 @@ from django.utils import timezone
 from inference.models import (
     CatalogModel,
     FleetEvent,
+    Goal,
     Replica,
     ReplicaState,
+    Server,
     Swap,
+    SwapClaim,
     SwapReplica,
     SwapState,
 )
+from inference.swaps.parts import LEFT_ALONE
 
 WAY = (
     ReplicaState.DRAINING,
@@ -108,6 +112,12 @@ class PartView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailedCheck:
+    name: str
+    replica: Replica
+
+
+@dataclass(frozen=True, kw_only=True)
 class SwapPage:
     swap: Swap
     parts: Sequence[PartView]
@@ -172,6 +182,53 @@ class SwapPage:
             return ["resume" if swap.paused_at else "pause", "abort"]
         again = (SwapState.FAILED, SwapState.ABORTED, SwapState.CANCELLED)
         return ["retry"] if swap.state in again else []
+
+    # -- What it waits for
+    @property
+    def silent(self) -> list[Server]:
+        """Servers that do not report, on which the swap has something left to do."""
+        left = [v.part.server for v in self.parts if v.part.state not in LEFT_ALONE]
+        found = {server.pk: server for server in left if server.silent(self.now)}
+        return list(found.values()) if self.swap.is_active else []
+
+    @property
+    def absent(self) -> list[Replica]:
+        """Other replicas that have to serve before the next one is begun."""
+        if self.swap.waiting_code != "others_not_serving":
+            return []
+        rows = self.swap.slot.replicas.filter(goal=Goal.SERVE).exclude(state=ReplicaState.SERVING)
+        return list(rows.select_related("server"))
+
+    @property
+    def busy(self) -> list[SwapClaim]:
+        """Other swaps that are changing one of its servers."""
+        if self.swap.waiting_code != "server_busy":
+            return []
+        servers = [view.part.server_id for view in self.parts]
+        claims = SwapClaim.objects.filter(server__in=servers).exclude(swap=self.swap)
+        return list(claims.select_related("server", "swap__slot"))
+
+    # -- What went wrong
+    @property
+    def failed_check(self) -> FailedCheck | None:
+        """The check that ended it: of the smoke test, or of those before anything is touched."""
+        early = self.swap.error_step == "preflight"
+        for view in self.parts if self.swap.error_code else ():
+            for check in view.part.preflight if early else view.part.checks:
+                if check.get("ok") is False and check.get("code") == self.swap.error_code:
+                    return FailedCheck(name=check["name"], replica=view.replica)
+        return None
+
+    @property
+    def not_put_back(self) -> list[Replica]:
+        """Left down, or on the new model, although everything was to go back."""
+        left = (SwapReplica.State.DOWN, SwapReplica.State.KEPT)
+        return [view.replica for view in self.parts if view.part.state in left]
+
+    @property
+    def about_to_start(self) -> bool:
+        start_at = self.swap.start_at
+        return self.swap.state == SwapState.APPROVED and bool(start_at and start_at <= self.now)
 
     @property
     def needs_another(self) -> bool:

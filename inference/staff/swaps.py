@@ -1,23 +1,23 @@
 """Swaps: planned by one admin, approved by another, watched by anyone."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from inference.fleet.words import words
-from inference.models import CatalogModel, Slot, Swap, SwapState
-from inference.staff import live
+from inference.models import Swap
+from inference.staff import live, stale
+from inference.staff.swap_acts import ACTS, do, refused
 from inference.staff.swap_forms import ChoiceForm, PlanForm
 from inference.staff.swap_page import SwapPage, whole
+from inference.staff.swap_preview import Preview
 from inference.swaps import plan as swaps
-from inference.swaps.outlook import outlook
 from inference.swaps.plan import SwapRefused
 from nan.access import staff_required
 from nan.unreadable import number
@@ -53,39 +53,39 @@ def new(request: HttpRequest) -> HttpResponse:
         status = 422 if request.GET else 200
         return render(request, "staff/fleet/swap_new.html", {"form": chosen}, status=status)
     slot, model = chosen.cleaned_data["slot"], chosen.cleaned_data["model"]
+    preview = Preview.of(slot, model)
     form = PlanForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        return _propose(request, slot, model, form)
-    return _preview(request, slot, model, form)
+        return _propose(request, preview, form)
+    return _preview(request, preview, form)
 
 
-def _preview(request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanForm) -> HttpResponse:
-    seen, now = outlook(slot=slot, model=model), timezone.now()
-    context = {
-        "slot": slot,
-        "model": model,
-        "form": form,
-        "outlook": seen,
-        "order": sorted(seen.fits, key=lambda fit: (fit.replica.server.name, fit.replica.number)),
-        "silent": sorted(
-            {fit.replica.server.name for fit in seen.fits if fit.replica.server.silent(now)}
-        ),
-        "open": slot.swaps.open().first(),
-    }
+def _preview(request: HttpRequest, preview: Preview, form: PlanForm) -> HttpResponse:
+    context = {"preview": preview, "slot": preview.slot, "model": preview.model, "form": form}
     status = 422 if form.errors else 200
     return render(request, "staff/fleet/swap_preview.html", context, status=status)
 
 
-def _propose(request: HttpRequest, slot: Slot, model: CatalogModel, form: PlanForm) -> HttpResponse:
-    """A second click finds what the first has planned."""
+def _propose(request: HttpRequest, preview: Preview, form: PlanForm) -> HttpResponse:
+    """A second click finds what the first has planned. What has changed since the page was read is
+    read again before it is proposed."""
+    slot, model = preview.slot, preview.model
+    mine = slot.swaps.open().filter(to_model=model, proposed_by_id=request.user.pk).first()
+    if mine:
+        messages.info(request, _("You have proposed it already: this is that swap."))
+        return redirect("staff_swap", mine.pk)
+    if request.POST.get(stale.FIELD, preview.seen) != preview.seen:
+        form.add_error(
+            None,
+            _("This has changed while you were reading it. Look at it again, then propose it."),
+        )
+        return _preview(request, preview, form)
     try:
         swap = swaps.plan(slot=slot, model=model, actor=request.user, **form.choice)
     except SwapRefused as refusal:
-        mine = slot.swaps.open().filter(to_model=model, proposed_by_id=request.user.pk).first()
-        if mine:
-            return redirect("staff_swap", mine.pk)
         form.add_error(None, str(words(refusal.code)))
-        return _preview(request, slot, model, form)
+        return _preview(request, Preview.of(slot, model), form)
+    messages.success(request, _("Proposed."))
     return redirect("staff_swap", swap.pk)
 
 
@@ -150,16 +150,9 @@ def _cards(page: SwapPage, parts: list[live.Part]) -> list[dict[str, Any]]:
 @require_POST
 @staff_required
 def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
-    if action not in ACTIONS:
+    if action not in ACTS:
         raise Http404
-    swap = get_object_or_404(Swap, pk=pk)
-    use_case, already = ACTIONS[action]
-    try:
-        use_case(swap=swap, actor=request.user)
-    except SwapRefused as refusal:
-        swap.refresh_from_db()
-        if not already(swap, request.user):  # otherwise: her own second click
-            messages.error(request, str(words(refusal.code)))
+    do(request, ACTS[action], get_object_or_404(Swap, pk=pk))
     return redirect("staff_swap", pk)
 
 
@@ -173,26 +166,9 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     except SwapRefused as refusal:
         mine = Swap.objects.open().filter(retry_of=swap, proposed_by_id=request.user.pk).first()
         if mine is None:
-            messages.error(request, str(words(refusal.code)))
+            messages.error(request, refused(refusal, swap))
             return redirect("staff_swap", pk)
-        again = mine
+        messages.info(request, _("You have planned it again already: this is that swap."))
+        return redirect("staff_swap", mine.pk)
+    messages.success(request, _("Planned again: this is the new swap."))
     return redirect("staff_swap", again.pk)
-
-
-def _approved(swap: Swap, person: Any) -> bool:
-    return bool(swap.approved_by_id == person.pk)
-
-
-Already = Callable[[Swap, Any], bool]
-# The page itself says what came of it, and goes on saying what is so: no message that grows old.
-ACTIONS: dict[str, tuple[Callable[..., object], Already]] = {
-    "approve": (swaps.approve, _approved),
-    "start": (
-        swaps.start_now,
-        lambda swap, _person: swap.state in (SwapState.APPROVED, SwapState.RUNNING),
-    ),
-    "cancel": (swaps.cancel, lambda swap, _person: swap.state == SwapState.CANCELLED),
-    "pause": (swaps.pause, lambda swap, _person: swap.paused_at is not None and swap.is_open),
-    "resume": (swaps.resume, lambda swap, _person: swap.paused_at is None and swap.is_open),
-    "abort": (swaps.abort, lambda swap, _person: swap.abort_asked),
-}

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from inference.staff import catalogue, incidents, joining, probes, servers, slots, swaps
+from inference.staff import catalogue, incidents, joining, probes, replicas, servers, slots, swaps
 
 urlpatterns = [
     path("servers/", servers.index, name="staff_servers"),
@@ -11,6 +11,8 @@ urlpatterns = [
     path("servers/<slug:name>/", servers.detail, name="staff_server"),
     path("servers/<slug:name>/now", servers.now, name="staff_server_now"),
     path("servers/<slug:name>/waiting", servers.waiting, name="staff_server_waiting"),
+    path("servers/<slug:name>/token/", servers.token, name="staff_server_token"),
+    path("servers/<slug:name>/delete/", servers.delete, name="staff_server_delete"),
     path("servers/<slug:name>/seats/", servers.seats, name="staff_server_seats"),
     path("servers/<slug:name>/out/", servers.take_out, name="staff_server_out"),
     path("servers/<slug:name>/back/", servers.put_back, name="staff_server_back"),
@@ -30,12 +32,12 @@ urlpatterns = [
     path("slots/", slots.index, name="staff_slots"),
     path("slots/now", slots.now, name="staff_slots_now"),
     path("slots/add/", slots.add, name="staff_slot_add"),
-    path("replicas/<int:pk>/", slots.replica, name="staff_replica"),
-    path("replicas/<int:pk>/now", slots.replica_now, name="staff_replica_now"),
-    path("replicas/<int:pk>/in/", slots.put_in, name="staff_replica_in"),
-    path("replicas/<int:pk>/out/", slots.take_out, name="staff_replica_out"),
-    path("replicas/<int:pk>/retry/", slots.retry, name="staff_replica_retry"),
-    path("replicas/<int:pk>/remove/", slots.remove, name="staff_replica_remove"),
+    path("replicas/<int:pk>/", replicas.detail, name="staff_replica"),
+    path("replicas/<int:pk>/now", replicas.now, name="staff_replica_now"),
+    path("replicas/<int:pk>/in/", replicas.put_in, name="staff_replica_in"),
+    path("replicas/<int:pk>/out/", replicas.take_out, name="staff_replica_out"),
+    path("replicas/<int:pk>/retry/", replicas.retry, name="staff_replica_retry"),
+    path("replicas/<int:pk>/remove/", replicas.remove, name="staff_replica_remove"),
     path("swaps/", swaps.index, name="staff_swaps"),
     path("swaps/new/", swaps.new, name="staff_swap_new"),
     path("swaps/<int:pk>/", swaps.detail, name="staff_swap"),

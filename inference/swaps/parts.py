@@ -41,6 +41,14 @@ def of(swap: Swap) -> list[SwapReplica]:
     )
 
 
+def outdated(swap: Swap) -> bool:
+    """Whether others are to serve now than those of the plan: one that was taken out would be
+    started by the swap, one that was put in would be left on the old model."""
+    planned = set(swap.parts.values_list("replica", flat=True))
+    wanted = set(swap.slot.replicas.filter(goal=Goal.SERVE).values_list("pk", flat=True))
+    return not planned or planned != wanted
+
+
 def others(part: SwapReplica) -> QuerySet[Replica]:
     """The slot's other replicas that are to serve."""
     slot = part.swap.slot

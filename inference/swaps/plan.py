@@ -26,7 +26,7 @@ from inference.models import (
     SwapState,
 )
 from inference.names import life
-from inference.swaps.parts import note
+from inference.swaps.parts import note, outdated
 
 
 class SwapRefused(FleetRefused):
@@ -58,7 +58,6 @@ def plan(
     """Nothing is touched before it is approved."""
     if slot.model is None:
         raise SwapRefused("slot_empty")
-    _must_be_free(slot)
     replicas = _replicas(slot, model)
     if start_at is not None and start_at <= timezone.now():
         raise SwapRefused("in_the_past")
@@ -93,6 +92,9 @@ def plan(
 def _replicas(slot: Slot, model: CatalogModel) -> list[Replica]:
     """Those that are to serve, in the order of the plan: server by server, so that one server's
     trouble is found on its first replica. Raises SwapRefused."""
+    if slot.model is None:
+        raise SwapRefused("slot_empty")
+    _must_be_free(slot)
     if slot.model == model:
         raise SwapRefused("same_model")
     if slot.kind != model.kind:
@@ -107,11 +109,22 @@ def _replicas(slot: Slot, model: CatalogModel) -> list[Replica]:
     return replicas
 
 
+def refusal(*, slot: Slot, model: CatalogModel) -> str:
+    """The code with which `plan` would refuse now; empty if it would not."""
+    try:
+        _replicas(slot, model)
+    except SwapRefused as refused:
+        return refused.code
+    return "slot_busy" if slot.swaps.open().exists() else ""
+
+
 def approve(*, swap: Swap, actor: Any) -> None:
     """By another admin than the one who planned it, unless the community has one admin only."""
     if settings.SWAP_SECOND_ADMIN and swap.proposed_by_id == actor.pk:
         raise SwapRefused("second_admin")
     _must_be_free(swap.slot)
+    if swap.state == SwapState.PLANNED and outdated(swap):
+        raise SwapRefused("plan_outdated")
     _change(
         swap,
         {"state": SwapState.PLANNED},
@@ -145,7 +158,8 @@ def cancel(*, swap: Swap, actor: Any) -> None:
 
 def pause(*, swap: Swap, actor: Any) -> None:
     """The replica under way is finished; the next one is not begun."""
-    _change(swap, {"state": SwapState.RUNNING, "paused_at": None}, {"paused_at": timezone.now()})
+    going_on = {"state": SwapState.RUNNING, "abort_asked": False}
+    _change(swap, {**going_on, "paused_at": None}, {"paused_at": timezone.now()})
     note(swap, "paused", actor=actor)
 
 

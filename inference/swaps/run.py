@@ -44,6 +44,8 @@ def _begin(swap: Swap, now: datetime) -> None:
     SwapClaim.objects.bulk_create(SwapClaim(server_id=pk, swap=swap) for pk in sorted(servers))
     Slot.objects.filter(pk=swap.slot_id).update(rotating_since=now)
     parts.note(swap, "started")
+    if parts.outdated(swap):
+        _fail_untouched(swap, None, "plan_outdated", "")
 
 
 def advance(swap: Swap, now: datetime) -> None:
@@ -76,7 +78,7 @@ def _preflight(swap: Swap, found: list[SwapReplica], now: datetime) -> None:
     parts.wait(swap, waiting)
 
 
-def _fail_untouched(swap: Swap, part: SwapReplica, code: str, detail: str) -> None:
+def _fail_untouched(swap: Swap, part: SwapReplica | None, code: str, detail: str) -> None:
     with transaction.atomic():
         running = Swap.objects.filter(pk=swap.pk, state=SwapState.RUNNING)
         running.update(

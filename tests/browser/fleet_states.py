@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from inference.models import CatalogModel, PublicName, Replica, Server, Slot, Swap
+from inference.models import CatalogModel, FleetEvent, PublicName, Replica, Server, Slot, Swap
 from members.models import User
 from tests.browser.view import View, click, open_all
 from tests.inference.staff import rows
@@ -51,6 +51,10 @@ def server_views(admin: User, slot: Slot, replicas: list[Replica]) -> Iterator[V
     yield View("staff, server silent", f"/staff/servers/{second.name}/", admin)
     yield View("staff, server waiting", f"/staff/servers/{waiting.name}/", admin)
     yield View("staff, server out", f"/staff/servers/{atlas.name}/out/", admin)
+    yield View("staff, server kept", f"/staff/servers/{atlas.name}/delete/", admin)
+    rows.server("empty-one", gpus=0)
+    yield View("staff, server deleted", "/staff/servers/empty-one/delete/", admin)
+    FleetEvent.objects.create(what="server_deleted", detail="gpu-9", actor=admin)
     yield View("staff, add a server", "/staff/servers/add/", admin)
 
     def invite(page: Page) -> None:
@@ -96,7 +100,16 @@ def planned(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) ->
 
 
 def preflight(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    since = timezone.now() - timedelta(hours=2)
+    Server.objects.filter(pk=replicas[0].server_id).update(reported_at=since)
     return rows.swap(slot, new, by, state="running", waiting_code="server_silent")
+
+
+def untouched(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    swap = rows.swap(slot, new, by, state="running", waiting_code="others_not_serving")
+    preflight_passed(swap, replicas)
+    Replica.objects.filter(pk=replicas[1].pk).update(state="failed", error_code="died")
+    return swap
 
 
 def draining(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
@@ -154,6 +167,15 @@ def failed(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> 
     return swap
 
 
+def smoke(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    lost = {"name": "tools", "ok": False, "code": "smoke_tool_call_lost", "detail": ""}
+    failure = {"error_code": lost["code"], "error_step": "smoke"}
+    swap = rows.swap(slot, new, by, state="failed", **failure)
+    preflight_passed(swap, replicas)
+    rows.part(swap, replicas[0], "down", checks=[*rows.CHECKS[:2], lost])
+    return swap
+
+
 def done(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
     swap = rows.swap(slot, new, by, state="done")
     preflight_passed(swap, replicas)
@@ -181,7 +203,9 @@ SWAPS = {
     "loading": loading,
     "checking, paused": checking,
     "watched": watched,
+    "untouched": untouched,
     "failed": failed,
+    "smoke test failed": smoke,
     "refused": refused,
     "done": done,
 }
@@ -208,6 +232,11 @@ def new_swap_views(admin: User) -> Iterator[View]:
     rows.small_fleet(1, name="alone", prefix="alone", old=CatalogModel.objects.get(name="alder"))
     rows.catalogue_model("giant", "Giant 480B", weights_mib=400_000, capabilities=[])
     yield View("staff, swap preview, gap", "/staff/swaps/new/?slot=alone&model=giant", admin)
+
+    bare = rows.slot("bare", CatalogModel.objects.get(name="alder"))
+    yield View(
+        "staff, swap preview, nobody", f"/staff/swaps/new/?slot={bare.name}&model=birch", admin
+    )
 
     def late(page: Page) -> None:
         page.fill("[name=start_at]", "2001-01-01T10:00")

@@ -29,6 +29,7 @@ class Command(BaseCommand):
         for verb in (out, back, retry, remove):
             verb.add_argument("replica")
         operating.can_drain(out)
+        operating.can_end_a_slot(out)
         back.add_argument("--model", help="the slot's first one, if it has none yet")
         operating.can_act_as(add, out, back, retry, remove)
         operating.can_print_json(listed, targets, add, out, back, retry, remove)
@@ -62,7 +63,8 @@ class Command(BaseCommand):
 
     def do_out(self, options: dict[str, Any]) -> list[Row]:
         one = operating.replica(options["replica"])
-        replicas.take_out(replica=one, actor=acting(options), **operating.drain(options))
+        chosen = operating.drain(options)
+        replicas.take_out(replica=one, actor=acting(options), last=options["last"], **chosen)
         return _again(one)
 
     def do_back(self, options: dict[str, Any]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""`manage.py servers list|show|add|invite|out|back`: GPU servers and the seats that they carry."""
+"""`manage.py servers list|show|add|invite|out|back|delete`: GPU servers and the seats on them."""
 
 from typing import Any
 
@@ -23,14 +23,16 @@ class Command(BaseCommand):
         invite = verbs.add_parser("invite", help="prints a one-time token for a new host")
         out = verbs.add_parser("out", help="drains and stops all its replicas")
         back = verbs.add_parser("back", help="starts them again")
-        for verb in (show, add, invite, out, back):
+        delete = verbs.add_parser("delete", help="only one on which no replica stands")
+        for verb in (show, add, invite, out, back, delete):
             verb.add_argument("name")
         add.add_argument("--seats", type=operating.upto(10_000), required=True)
         add.add_argument("--first", action="store_true", help="only if there is no server yet")
         invite.add_argument("--seats", type=operating.upto(10_000), default=0)
         operating.can_drain(out)
-        operating.can_act_as(invite, out, back)
-        operating.can_print_json(listed, show, add, invite, out, back)
+        operating.can_end_a_slot(out)
+        operating.can_act_as(invite, out, back, delete)
+        operating.can_print_json(listed, show, add, invite, out, back, delete)
 
     def handle(self, *args: Any, **options: Any) -> None:
         operating.run(self, options)
@@ -60,7 +62,9 @@ class Command(BaseCommand):
 
     def do_out(self, options: dict[str, Any]) -> list[Row]:
         server = operating.server(options["name"])
-        replicas.take_server_out(server=server, actor=acting(options), **operating.drain(options))
+        emptied = [slot.name for slot in replicas.left_empty(server)] if options["last"] else []
+        chosen = {**operating.drain(options), "may_empty": emptied}
+        replicas.take_server_out(server=server, actor=acting(options), **chosen)
         server.refresh_from_db()
         return [_row(server)]
 
@@ -69,6 +73,12 @@ class Command(BaseCommand):
         replicas.put_server_back(server=server, actor=acting(options))
         server.refresh_from_db()
         return [_row(server)]
+
+    def do_delete(self, options: dict[str, Any]) -> list[Row]:
+        server = operating.server(options["name"])
+        row = _row(server)
+        servers.delete(server=server, actor=acting(options))
+        return [row]
 
 
 def _row(server: Server) -> Row:

@@ -126,7 +126,10 @@ def test_a_server_goes_out_and_comes_back_with_its_seats(
 ) -> None:
     """Back with the model that its slot has by then."""
     before = seats.count().total
-    replicas.take_server_out(server=machine_room, actor=None, drain_seconds=30)
+    out = {"server": machine_room, "actor": None, "drain_seconds": 30}
+    assert refused(lambda: replicas.take_server_out(**out)) == "last_of_slots"
+    assert seats.count().total == before
+    replicas.take_server_out(**out, may_empty=["nan"])
     assert seats.count().total == before - machine_room.seats
     assert set(Replica.objects.values_list("goal", "drain_seconds", "at_deadline")) == {
         ("off", 30, "cut")
@@ -163,6 +166,6 @@ def test_what_was_out_before_its_server_stays_out(
     machine_room: Server, first: Replica, second: Replica
 ) -> None:
     replicas.take_out(replica=first, actor=None)
-    replicas.take_server_out(server=machine_room, actor=None)
+    replicas.take_server_out(server=machine_room, actor=None, may_empty=["nan"])
     replicas.put_server_back(server=machine_room, actor=None)
     assert list(Replica.objects.values_list("number", "goal")) == [(1, "off"), (2, "serve")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inference.fleet import catalogue
-from inference.models import CatalogModel, PublicName, Slot
+from inference.models import CatalogModel, FleetEvent, PublicName, Slot
 from members.models import User
 from tests.inference.staff import rows
 from tests.inference.staff.pages import html
@@ -149,6 +149,27 @@ def test_a_model_does_not_get_a_name_that_reaches_a_slot(admin: User) -> None:
     form = client.get("/staff/models/oak/edit/").context["form"]
     shown = {field.name: field.value() for field in form if field.value() is not None}
     assert client.post("/staff/models/oak/edit/", shown).status_code == 302
+
+
+def test_added_once_by_a_button_pressed_twice(admin: User) -> None:
+    client = signed_in(admin)
+    for _ in range(2):
+        assert client.post("/staff/models/add/", GOOD)["Location"] == "/staff/models/birch-27b/"
+    assert CatalogModel.objects.count() == 1
+    assert FleetEvent.objects.filter(what="model_added").count() == 1
+    other = client.post("/staff/models/add/", {**GOOD, "title": "Another"})
+    assert (other.status_code, CatalogModel.objects.get().title) == (422, GOOD["title"])
+
+
+def test_the_help_says_which_memory_is_taken(admin: User) -> None:
+    client = signed_in(admin)
+    page = html(client.get("/staff/models/add/"))
+    assert "Without a GPU: 0, then nothing is checked." in page
+    assert "0: nothing is checked" not in page
+    none = {**GOOD, "memory_mib": "0"}
+    refused = client.post("/staff/models/add/", none)
+    assert (refused.status_code, "this must be more than 0" in html(refused)) == (422, True)
+    assert client.post("/staff/models/add/", {**none, "gpus_needed": "0"}).status_code == 302
 
 
 def test_all_wrong_flags_are_named_at_once(admin: User) -> None:

@@ -35,12 +35,19 @@ def test_servers(run: Run, admin: User) -> None:
     invited = run("servers", "invite", "gpu-2", "--seats", "10", "--as", admin.email)[0]
     assert len(invited["token"]) > 30
     assert FleetEvent.objects.get(what="invited").actor == admin
-    out = run("servers", "out", "gpu-1", "--drain-minutes", "1")[0]
+    with pytest.raises(CommandError, match=r"a slot would be left with no replica.*--last"):
+        run("servers", "out", "gpu-1")
+    out = run("servers", "out", "gpu-1", "--drain-minutes", "1", "--last")[0]
     assert (out["active"], set(Replica.objects.values_list("goal", "drain_seconds"))) == (
         False,
         {("off", 60)},
     )
     assert run("servers", "back", "gpu-1")[0]["active"] is True
+    with pytest.raises(CommandError, match=r"Replicas stand on this server.*Nothing was changed"):
+        run("servers", "delete", "gpu-1")
+    assert run("servers", "delete", "gpu-2", "--as", admin.email)[0]["name"] == "gpu-2"
+    assert FleetEvent.objects.get(what="server_deleted").actor == admin
+    assert [row["name"] for row in run("servers", "list")] == ["gpu-1"]
     with pytest.raises(CommandError, match=r"There is no server nowhere"):
         run("servers", "out", "nowhere")
     with pytest.raises(CommandError, match="already"):
@@ -98,7 +105,9 @@ def test_slots_and_replicas(run: Run, admin: User) -> None:
     assert run("slots", "list")[0]["model"] == "alder"
     with pytest.raises(CommandError, match="not down"):
         run("replicas", "retry", str(made["id"]))
-    assert run("replicas", "out", "gpu-1:8101")[0]["goal"] == "off"
+    with pytest.raises(CommandError, match=r"no other replica of the slot.*--last"):
+        run("replicas", "out", "gpu-1:8101")
+    assert run("replicas", "out", "gpu-1:8101", "--last")[0]["goal"] == "off"
     assert run("replicas", "remove", "gpu-1:8101")[0]["id"] == made["id"]
     assert run("replicas", "list") == []
     for wrong in ("gpu-1:8101", "999", "somewhere"):

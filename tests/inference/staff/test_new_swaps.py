@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from django.utils import timezone
+from django.utils import formats, timezone
 
-from inference.models import CatalogModel, Slot, Swap
+from inference.models import CatalogModel, Server, Slot, Swap
+from inference.swaps import plan
 from members.models import User
 from tests.inference.staff import rows
 from tests.inference.staff.pages import CHOICE, NEW_SWAP, Fleet, html
@@ -111,3 +112,81 @@ def test_two_clicks_plan_one_swap(admin: User, other_admin: User, fleet: Fleet) 
     other = signed_in(other_admin).post(NEW_SWAP, CHOICE)
     assert (other.status_code, Swap.objects.count()) == (422, 1)
     assert "Another swap of this slot is open." in html(other)
+
+
+# -- What can't be done, and what has changed -------------------------------------------------
+def test_a_slot_without_replicas_is_told_so_and_offers_nothing(admin: User, fleet: Fleet) -> None:
+    slot, replicas, _new = fleet
+    client = signed_in(admin)
+    for one in replicas:
+        one.goal = "off"
+        one.save()
+
+    def preview() -> str:
+        page = html(client.get(NEW_SWAP))
+        found = [text in page for text in ("No gap", "A gap", "Propose it", "Gained:")]
+        assert found == [False] * 4
+        assert "No replica of this slot is in service, so there is nothing" in page
+        return page
+
+    assert "Put one of its replicas in service first" in preview()
+    answer = client.post(NEW_SWAP, CHOICE)
+    assert (answer.status_code, Swap.objects.count()) == (422, 0)
+    assert "No replica of this slot is in service." in html(answer)
+    slot.replicas.all().delete()
+    assert "Add a replica to it on a server's page" in preview()
+
+
+def test_what_would_be_refused_is_not_offered(
+    admin: User, other_admin: User, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot, _replicas, new = fleet
+    client = signed_in(admin)
+    assert "Propose it" in html(client.get(NEW_SWAP))
+    CatalogModel.objects.filter(pk=new.pk).update(gpus_needed=2)
+    page = html(client.get(NEW_SWAP))
+    assert ("another number of GPUs" in page, "Propose it" in page) == (True, False)
+    CatalogModel.objects.filter(pk=new.pk).update(gpus_needed=1)
+    monkeypatch.setattr(plan, "HELD_BY", [lambda _slot: "vote_open"])
+    page = html(client.get(NEW_SWAP))
+    assert ("Members are voting" in page, "Propose it" in page) == (True, False)
+    monkeypatch.undo()
+    rows.swap(slot, new, other_admin)
+    page = html(client.get(NEW_SWAP))
+    assert ("Another swap of this slot is open" in page, "Propose it" in page) == (True, False)
+
+
+def test_by_what_is_known_the_checks_would_end_it(admin: User) -> None:
+    rows.small_fleet(1)
+    rows.catalogue_model("giant", weights_mib=400_000)
+    page = html(signed_in(admin).get("/staff/swaps/new/?slot=nan&model=giant"))
+    assert "the checks before the start would end this swap" in page
+    assert "Propose it" in page  # an estimate may be wrong
+
+
+def test_silent_servers_and_replicas_that_do_not_serve_are_named(admin: User, fleet: Fleet) -> None:
+    since = timezone.localtime() - timedelta(hours=2)
+    Server.objects.update(reported_at=since)
+    fleet[1][1].state = "failed"
+    fleet[1][1].save()
+    page = html(signed_in(admin).get(NEW_SWAP))
+    said = formats.date_format(since, "SHORT_DATETIME_FORMAT")
+    assert f"gpu-1 has not reported since {said}. The swap would wait for it." in page
+    assert "gpu-1:8102 does not serve now (down)." in page
+
+
+def test_what_changed_while_it_was_read_is_read_again(admin: User, fleet: Fleet) -> None:
+    slot, _replicas, _new = fleet
+    client = signed_in(admin)
+
+    def seen(page: str) -> str:
+        return page.split('name="seen" value="')[1].split('"')[0]
+
+    old = seen(html(client.get(NEW_SWAP)))
+    Slot.objects.filter(pk=slot.pk).update(model=rows.catalogue_model("cedar", capabilities=[]))
+    answer = client.post(NEW_SWAP, {**CHOICE, "seen": old})
+    page = html(answer)
+    assert (answer.status_code, Swap.objects.count()) == (422, 0)
+    assert "This has changed while you were reading it." in page
+    assert "Gained: reasoning, tools" in page
+    assert client.post(NEW_SWAP, {**CHOICE, "seen": seen(page)}).status_code == 302

@@ -1,19 +1,17 @@
 """Servers as admins see and change them, and how a new one joins."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
-from pytest_django import Settings
 
 from inference.models import FleetEvent, Replica, Server
 from members.models import User
 from tests.inference.staff import rows
 from tests.inference.staff.pages import html
+from tests.inference.staff.test_replicas import said
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -85,12 +83,34 @@ def test_seats(admin: User) -> None:
     assert Server.objects.get().seats == 40
 
 
+def test_seats_that_somebody_else_saved_meanwhile_stay(admin: User, other_admin: User) -> None:
+    rows.server("gpu-1")
+    path = "/staff/servers/gpu-1/"
+
+    def opened(client: Client) -> dict[str, str]:
+        page = html(client.get(path))
+        return {"seen": page.split('name="seen" value="')[1].split('"')[0]}
+
+    first, second = signed_in(admin), signed_in(other_admin)
+    hers, theirs = opened(first), opened(second)
+    assert first.post(f"{path}seats/", {"seats": "40", **hers}).status_code == 302
+    answer = second.post(f"{path}seats/", {"seats": "10", **theirs})
+    page = html(answer)
+    assert (answer.status_code, Server.objects.get().seats) == (422, 40)
+    assert "Changed meanwhile to 40. Nothing was saved" in page
+    assert 'name="seats" value="10"' in page
+    assert first.post(f"{path}seats/", {"seats": "40", **hers}).status_code == 302  # twice
+    again = {"seen": page.split('name="seen" value="')[1].split('"')[0]}
+    assert second.post(f"{path}seats/", {"seats": "10", **again}).status_code == 302
+    assert Server.objects.get().seats == 10
+
+
 def test_out_and_back(admin: User) -> None:
     slot, replicas, _new = rows.small_fleet(2)
     client = signed_in(admin)
     asks = html(client.get("/staff/servers/gpu-1/out/"))
     assert "Its 2 replicas get no new requests, finish those they have, and stop." in asks
-    choice = {"drain_minutes": "5", "at_deadline": "abort"}
+    choice = {"drain_minutes": "5", "at_deadline": "abort", "emptied": "nan"}
     client.post("/staff/servers/gpu-1/out/", {**choice, "drain_minutes": "x"})
     assert Server.objects.get().active
     client.post("/staff/servers/gpu-1/out/", choice)
@@ -127,13 +147,45 @@ def test_before_a_server_goes_out_its_page_names_the_slots_that_end(admin: User)
     assert emptied("gpu-1") == ["nan", "vectors"]
 
 
+OUT = {"drain_minutes": "5", "at_deadline": "cut"}
+
+
 def test_a_server_in_a_swap_is_not_taken_out(admin: User) -> None:
-    slot, _replicas, new = rows.small_fleet(2)
+    """Nor half of it: what another slot has there stays, too."""
+    slot, replicas, new = rows.small_fleet(2)
+    rows.replica(rows.slot("vectors", rows.catalogue_model("cedar")), replicas[0].server)
     rows.swap(slot, new, admin, state="running")
-    choice = {"drain_minutes": "5", "at_deadline": "cut"}
+    choice = {**OUT, "emptied": ["nan", "vectors"]}
     page = html(signed_in(admin).post("/staff/servers/gpu-1/out/", choice, follow=True))
     assert "A swap is changing this replica." in page
-    assert list(Replica.objects.values_list("goal", flat=True)) == ["serve", "serve"]
+    assert list(Replica.objects.values_list("goal", flat=True)) == ["serve"] * 3
+    assert Server.objects.get().active
+
+
+def test_slots_that_would_end_are_asked_about_when_it_was_not_said(admin: User) -> None:
+    _slot, replicas, _new = rows.small_fleet(3)
+    client, path = signed_in(admin), "/staff/servers/gpu-1/out/"
+    assert "emptied" not in client.get(path).content.decode()
+    Replica.objects.filter(pk=replicas[2].pk).update(state="failed")
+    answer = client.post(path, OUT)
+    page = html(answer)
+    assert (answer.status_code, "These slots lose all their replicas" in page) == (422, True)
+    assert 'name="emptied" value="nan"' in page
+    assert Server.objects.get(name="gpu-1").active
+    assert client.post(path, {**OUT, "emptied": "nan"}).status_code == 302
+
+
+def test_out_and_back_pressed_twice(admin: User) -> None:
+    rows.small_fleet(2)
+    client, out = signed_in(admin), {**OUT, "emptied": "nan"}
+    going = "Going out of service: its replicas finish what they have and stop."
+    gone = "It is out of service already. Nothing was changed."
+    assert [said(client, "/staff/servers/gpu-1/out/", out) for _ in range(2)] == [[going], [gone]]
+    first, second = (said(client, "/staff/servers/gpu-1/back/") for _ in range(2))
+    assert first[0].startswith("Back in service")
+    assert second == ["It is in service already. Nothing was changed."]
+    found = FleetEvent.objects.filter(what__startswith="server_").values_list("what", flat=True)
+    assert list(found) == ["server_out", "server_back"]
 
 
 def test_add_a_replica(admin: User) -> None:
@@ -146,7 +198,9 @@ def test_add_a_replica(admin: User) -> None:
     assert (answer.status_code, "has this port" in html(answer)) == (422, True)
     answer = client.post("/staff/servers/gpu-1/replicas/", {**data, "gpus": ["7"], "port": "8102"})
     assert answer.status_code == 422
-    client.post("/staff/servers/gpu-1/replicas/", {**data, "port": "8102"})
+    for _ in range(2):  # a button pressed twice
+        added = client.post("/staff/servers/gpu-1/replicas/", {**data, "port": "8102"})
+        assert added.status_code == 302
     made = Replica.objects.latest("pk")
     assert (made.gpus, made.port, made.number, made.goal, made.state) == (
         [1],
@@ -169,134 +223,3 @@ def test_fetch_weights(admin: User, told: list[tuple[Any, ...]]) -> None:
     server.report["weights"] = [model.weights]
     server.save()
     assert "✓ is there" in html(client.get("/staff/servers/gpu-1/"))
-
-
-# -- A new one --------------------------------------------------------------------------------
-@pytest.fixture
-def shared(settings: Settings) -> None:
-    settings.GPU_REDIS_URL = "rediss://:secret@10.8.0.1:6379"
-    settings.ENGINE_API_KEY = "engine-key"
-
-
-def invite(client: Client, name: str = "boreas") -> tuple[HttpResponse, str]:
-    answer = client.post("/staff/servers/add/", {"name": name, "seats": "10"})
-    return answer, str(answer.context["token"]) if "token" in (answer.context or {}) else ""
-
-
-def join(token: str, address: str = "10.8.0.9", **more: Any) -> HttpResponse:
-    body = {"version": 1, "token": token, "address": address, **more}
-    return Client().post("/staff/servers/join", json.dumps(body), "application/json")
-
-
-def test_a_new_server_joins_once(admin: User, shared: None) -> None:
-    client = signed_in(admin)
-    answer, token = invite(client)
-    assert f"<code>{token}</code>" in html(answer)
-    assert "no-store" in answer["Cache-Control"]
-    assert client.get("/staff/servers/boreas/waiting").status_code == 204
-    assert token not in client.get("/staff/servers/boreas/").content.decode()
-    settings = join(token).json()["settings"]
-    assert settings["NAN_GPU_NAME"] == "boreas"
-    assert settings["REDIS_URL"] == "rediss://:secret@10.8.0.1:6379"
-    again = join(token)
-    assert (again.status_code, again.json()["error"]) == (403, "token_unknown")
-    assert client.get("/staff/servers/boreas/waiting").status_code == 204
-    Server.objects.update(reported_at=timezone.now())
-    found = client.get("/staff/servers/boreas/waiting", headers={"hx-request": "true"})
-    assert found["HX-Redirect"] == "/staff/servers/boreas/"
-
-
-def test_the_command_of_the_page_is_one_that_the_host_takes(admin: User, shared: None) -> None:
-    from inference.gpu.__main__ import _given, _parser
-    from inference.gpu.host import Host
-
-    page = invite(signed_in(admin))[0]
-    command = page.context["command"]
-    assert f"<code>{command}</code>" in html(page)
-    assert "make setup python3 deploy/engine/install.py --target /opt/nan/engine" in html(page)
-    python, options = command.split(" -m inference.gpu ")
-    assert python == ".nan/venv/bin/python"
-    given = _given(_parser().parse_args(options.split()))
-    known = {"NAN_ROLE": "gpu", "NAN_GPU_NAME": "new", "ENGINE_API_KEY": "unknown"}
-    assert Host.from_environ({**given, **known}).address == "10.8.0.7"
-
-
-def test_the_settings_are_what_the_client_takes(admin: User, shared: None) -> None:
-    from inference.gpu.join import REQUIRED, SETTINGS
-
-    settings = set(join(invite(signed_in(admin))[1]).json()["settings"])
-    assert set(REQUIRED) <= settings <= SETTINGS
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("add", "Choose another"),
-        ("join", "Choose another"),
-        ("Gpu_1", "Lower-case letters"),
-        ("gpu-1", "already"),
-    ],
-)
-def test_names_that_no_server_gets(name: str, said: str, admin: User) -> None:
-    rows.server("gpu-1")
-    answer, token = invite(signed_in(admin), name)
-    assert (answer.status_code, token, said in html(answer)) == (422, "", True)
-
-
-def test_a_second_token_ends_the_first(admin: User, shared: None) -> None:
-    client = signed_in(admin)
-    first, second = invite(client)[1], invite(client)[1]
-    assert (join(first).status_code, join(second).status_code) == (403, 200)
-
-
-def test_a_token_ends_after_a_day(admin: User, shared: None) -> None:
-    token = invite(signed_in(admin))[1]
-    Server.objects.update(join_until=timezone.now() - timedelta(seconds=1))
-    assert join(token).json()["error"] == "token_unknown"
-    assert "its token works no more" in html(signed_in(admin).get("/staff/servers/boreas/"))
-
-
-def test_what_is_no_request_to_join(admin: User, shared: None) -> None:
-    token = invite(signed_in(admin))[1]
-    assert join(token, "8.8.8.8").json()["error"] == "address_refused"
-    assert join(token, "0.0.0.0").json()["error"] == "address_refused"
-    assert join(token, "nowhere").json()["error"] == "unreadable"
-    assert join(token, "fe80::1%" + "x" * 500).json()["error"] == "unreadable"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "",
-        "[]",
-        '{"token": 3, "address": "10.0.0.1"}',
-        '{"token": "x", "address": 167772161}',
-        '{"token": "\\ud800", "address": "10.0.0.1"}',
-        '{"token": "\\u0000", "address": "10.0.0.1"}',
-        '{"token": NaN, "address": ' + "9" * 5000 + "}",
-        "[" * 60_000,
-        "x" * 70_000,
-        b"\xff\xfe\x00",
-    ],
-    ids=lambda body: str(body[:25]),
-)
-def test_bodies_that_cannot_be_read(body: str, shared: None) -> None:
-    answer = Client().post("/staff/servers/join", body, "application/json")
-    assert (answer.status_code, answer.json()["error"]) == (403, "unreadable")
-
-
-def test_joining_by_get() -> None:
-    assert Client().get("/staff/servers/join").status_code == 405
-
-
-def test_joining_is_limited_by_address(shared: None) -> None:
-    answers = [join("wrong").status_code for _ in range(12)]
-    assert answers == [403] * 10 + [429] * 2
-
-
-def test_without_settings_for_servers_the_token_is_kept(admin: User, settings: Settings) -> None:
-    settings.GPU_REDIS_URL = ""
-    token = invite(signed_in(admin))[1]
-    assert join(token).json()["error"] == "no_redis_for_servers"
-    settings.GPU_REDIS_URL, settings.ENGINE_API_KEY = "rediss://10.8.0.1", "key"
-    assert join(token).status_code == 200

@@ -1,19 +1,21 @@
 """Swaps on the pages: approved by another, watched, decided about."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
+from django.utils import formats, timezone
 from pytest_django import Settings
 
-from inference.models import FleetEvent, Replica, Server, Swap
+from inference.models import FleetEvent, Replica, Server, Swap, SwapClaim
 from members.models import User
 from tests.inference.staff import rows
 from tests.inference.staff.pages import Fleet, html
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
+FORMAT = "SHORT_DATETIME_FORMAT"
 
 
 # -- Deciding ---------------------------------------------------------------------------------
@@ -233,8 +235,73 @@ def test_checks_that_refused_are_shown(admin: User, fleet: Fleet) -> None:
     check = {"name": "parsers", "ok": False, "code": "parser_unknown", "detail": "qwen9_coder"}
     rows.part(swap, replicas[0], "waiting", preflight=[check])
     page = html(signed_in(admin).get(f"/staff/swaps/{swap.pk}/"))
-    assert "It failed before anything was touched." in page
+    said = "It failed before anything was touched: the check “parsers” did not pass for gpu-1:8101."
+    assert said in page
     assert "qwen9_coder" in page
+
+
+def test_a_failed_smoke_test_names_its_check(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    failure = {"error_code": "smoke_tool_call_lost", "error_step": "smoke"}
+    swap = rows.swap(slot, new, admin, state="failed", **failure)
+    lost = {
+        "name": "tools",
+        "ok": False,
+        "code": "smoke_tool_call_lost",
+        "detail": "",
+        "seconds": 1,
+    }
+    rows.part(swap, replicas[1], "restored", checks=[*rows.CHECKS[:2], lost])
+    client, path = signed_in(admin), f"/staff/swaps/{swap.pk}/"
+    page = html(client.get(path))
+    said = "It failed at the smoke test: the check “tools” did not pass on gpu-1:8102."
+    assert f"{said} What it had changed was put back: the old model serves." in page
+    assert "<strong>Smoke test (tools):</strong> Asked to use a tool" in page
+    for left in ("down", "kept"):
+        rows.part(swap, replicas[1], left)
+        page = html(client.get(path))
+        assert f"{said} Not everything could be put back: look at gpu-1:8102." in page
+        assert "was put back: the old model serves" not in page
+
+
+# -- Waiting ----------------------------------------------------------------------------------
+def test_it_says_which_server_it_waits_for_and_since_when(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    since = timezone.localtime() - timedelta(hours=2)
+    Server.objects.update(reported_at=since)
+    swap = rows.swap(slot, new, admin, state="running", waiting_code="server_silent")
+    client, path = signed_in(admin), f"/staff/swaps/{swap.pk}/"
+    page = html(client.get(path))
+    link = '<a href="/staff/servers/gpu-1/">gpu-1</a>'
+    assert f"{link} has not reported since {formats.date_format(since, FORMAT)} (2 h ago)." in page
+    assert ("It waits. Nothing has been touched." in page, "are checking" in page) == (True, False)
+    rows.part(swap, replicas[0], "done")
+    assert "It waits before the next replica." in html(client.get(path))
+    Server.objects.update(reported_at=None)
+    assert f"{link} has never reported." in html(client.get(path))
+    for one in replicas:
+        rows.part(swap, one, "done")
+    assert link not in html(client.get(path))  # nothing is left to do there
+
+
+def test_it_names_the_replica_and_the_swap_that_it_waits_for(admin: User, fleet: Fleet) -> None:
+    slot, replicas, new = fleet
+    swap = rows.swap(slot, new, admin, state="running", waiting_code="others_not_serving")
+    Replica.objects.filter(pk=replicas[1].pk).update(state="failed")
+    client, path = signed_in(admin), f"/staff/swaps/{swap.pk}/"
+    page = html(client.get(path))
+    assert (
+        f'<a href="/staff/replicas/{replicas[1].pk}/">gpu-1:8102</a> does not serve (down' in page
+    )
+    other = rows.swap(
+        rows.slot("vectors", rows.catalogue_model("cedar")), new, admin, state="running"
+    )
+    SwapClaim.objects.create(server=Server.objects.get(), swap=other)
+    began = {"state": "approved", "waiting_code": "server_busy", "start_at": timezone.now()}
+    Swap.objects.filter(pk=swap.pk).update(**began)
+    page = html(client.get(path))
+    assert f'<a href="/staff/swaps/{other.pk}/">A swap of Vectors</a> is changing gpu-1.' in page
+    assert "Approved. It is about to start." in page
 
 
 def test_it_asks_again_until_it_is_over(admin: User, fleet: Fleet) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from inference.fleet import replicas
 from inference.models import (
     Alert,
     CatalogModel,
@@ -303,6 +304,29 @@ def test_a_replica_that_is_not_serving_is_waited_for(swap: Swap, second: Replica
     assert (swap.waiting_code, room.drained) == ("others_not_serving", [])
     room.trouble = lambda r: None
     assert room.until_over(swap).state == "done"
+
+
+@pytest.mark.parametrize("change", ["taken out", "put in", "removed"])
+def test_a_plan_whose_replicas_are_others_when_it_begins_touches_nothing(
+    change: str, swap: Swap, first: Replica, second: Replica, chat: Slot, machine_room: Server
+) -> None:
+    """One taken out for something else would be started; one put in, left on the old model."""
+    if change == "put in":
+        third = rooms.replica(chat, machine_room, 3)
+        replicas.put_in_service(replica=third, actor=None)
+    else:
+        for one in (first, second):
+            replicas.take_out(replica=one, actor=None, last=True)
+        if change == "removed":
+            Replica.objects.all().delete()
+    before = list(Replica.objects.values_list("goal", "goal_model"))
+    room = Room()
+    assert room.until_over(swap).state == "failed"
+    assert (swap.error_code, swap.error_step) == ("plan_outdated", "preflight")
+    assert list(Replica.objects.values_list("goal", "goal_model")) == before
+    chat.refresh_from_db()
+    assert (chat.model, chat.rotating_since) == (swap.from_model, None)
+    assert SwapClaim.objects.count() == 0
 
 
 def test_tried_again_it_is_a_new_swap_with_the_same_choices(swap: Swap, admin: User) -> None:

@@ -1,0 +1,68 @@
+"""What can be said of a swap before it is proposed, for the page that shows it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from django.utils import timezone
+
+from inference.models import CatalogModel, Replica, ReplicaState, Server, Slot, Swap
+from inference.swaps import plan as swaps
+from inference.swaps.outlook import Outlook, ReplicaFit, outlook
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    slot: Slot
+    model: CatalogModel
+    outlook: Outlook
+    order: Sequence[ReplicaFit]
+    """As it would be carried out."""
+    refusal: str
+    """The code with which it would be refused now; then nothing is offered."""
+    open: Swap | None
+
+    @classmethod
+    def of(cls, slot: Slot, model: CatalogModel) -> "Preview":
+        seen = outlook(slot=slot, model=model)
+        return cls(
+            slot=slot,
+            model=model,
+            outlook=seen,
+            order=sorted(seen.fits, key=lambda fit: (fit.replica.server.name, fit.replica.number)),
+            refusal=swaps.refusal(slot=slot, model=model),
+            open=slot.swaps.open().first(),
+        )
+
+    @property
+    def silent(self) -> list[Server]:
+        """Servers that do not report now."""
+        now = timezone.now()
+        found = {fit.replica.server.name: fit.replica.server for fit in self.order}
+        return [server for server in found.values() if server.silent(now)]
+
+    @property
+    def absent(self) -> list[Replica]:
+        """Those that are to serve and do not: a swap waits for them."""
+        rows = [fit.replica for fit in self.order]
+        return [row for row in rows if row.state != ReplicaState.SERVING]
+
+    @property
+    def refused_by_checks(self) -> bool:
+        """It may be proposed, but by what is known the checks before the start end it."""
+        return bool(self.outlook.code and not self.refusal)
+
+    @property
+    def seen(self) -> str:
+        """Changes with what is decided about: what runs, what comes, and where."""
+        told = [
+            self.slot.model_id,
+            self.model.revision,
+            self.model.context_length,
+            self.outlook.code,
+            self.outlook.gained,
+            self.outlook.lost,
+            [fit.replica.pk for fit in self.order],
+        ]
+        return sha256(json.dumps(told).encode()).hexdigest()[:16]
