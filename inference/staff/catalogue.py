@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from inference.models import CatalogModel, FleetEvent, Server
 from inference.staff import in_use
+from inference.staff.forms import saved_alone
 from inference.staff.model_form import FLAGS, VARIABLES, ModelForm, added_already
 from inference.staff.model_page import rows
 from inference.staff.pasted_config import read_config
@@ -88,8 +89,8 @@ def form_page(
     form = ModelForm(request.POST or None, instance=model, initial=initial)
     if request.method != "POST":
         return _show(request, form, model, back=leave)
-    if form.is_valid():
-        saved = form.save()
+    if saved_alone(form):
+        saved = form.instance
         in_use.note_change(saved, form.changes, added=model is None, actor=request.user)
     elif model is None and (there := added_already(form)):
         saved = there

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, cast
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.db import IntegrityError, transaction
 from django.utils.translation import gettext_lazy as _
 
 from inference.models import CatalogModel, PublicName, Replica, Server, Slot
@@ -181,3 +182,15 @@ class SlotForm(forms.ModelForm[Slot]):
         """It was added as it stands in the form: a button pressed twice."""
         there = Slot.objects.filter(name=self.data.get("name", "")).first()
         return there is not None and not SlotForm(self.data, instance=there).has_changed()
+
+
+def saved_alone(form: forms.ModelForm[Any]) -> bool:
+    """False for a form that is refused, also by what somebody else has saved since it was looked
+    at: of two at the same moment, one is told what the other one has taken."""
+    try:
+        with transaction.atomic():
+            return form.is_valid() and form.save() is not None
+    except IntegrityError:
+        form.instance.pk = None
+        form.full_clean()
+        return False

@@ -240,19 +240,19 @@ def put_back(request: HttpRequest, name: str) -> HttpResponse:
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     """Asks first. A second click, and another admin, find it gone."""
     server = Server.objects.filter(name=name).first()
-    if server is None:
-        messages.info(request, _("There is no server %(name)s.") % {"name": name})
-        return redirect("staff_servers")
-    if request.method != "POST":
-        view = _view(name)
-        return render(request, "staff/fleet/server_delete.html", {"view": view})
-    if attempt(
+    if server and request.method != "POST":
+        return render(request, "staff/fleet/server_delete.html", {"view": _view(name)})
+    if server and attempt(
         request,
         lambda: fleet.delete(server=server, actor=request.user),
         _("%(name)s is deleted. Its token works no more.") % {"name": name},
     ):
         return redirect("staff_servers")
-    return redirect("staff_server", name)
+    if Server.objects.filter(name=name).exists():
+        return redirect("staff_server", name)
+    if server is None:
+        messages.info(request, _("There is no server %(name)s.") % {"name": name})
+    return redirect("staff_servers")
 
 
 @require_POST
@@ -260,18 +260,24 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
 def add_replica(request: HttpRequest, name: str) -> HttpResponse:
     view = _view(name)
     form = ReplicaForm(request.POST, server=view.server, gpus=view.gpus)
+    refused = ""
     if form.is_valid():
         chosen = {"gpus": [], **form.cleaned_data}
-        attempt(
-            request,
-            lambda: replicas.add(server=view.server, actor=request.user, **chosen),
-            _("Added. Nothing runs there until you put it in service, on its own page."),
-        )
-        return redirect("staff_server", name)
+        try:
+            replicas.add(server=view.server, actor=request.user, **chosen)
+        except FleetRefused as refusal:
+            refused = str(words(refusal.code))
+        else:
+            said = _("Added. Nothing runs there until you put it in service, on its own page.")
+            messages.success(request, said)
+            return redirect("staff_server", name)
     if form.is_there:
         messages.info(request, _("This replica is there already. Nothing was changed."))
-        return redirect("staff_server", name)
-    return _page(request, view, status=422, replica_form=form)
+    elif refused:
+        messages.error(request, refused)
+    else:
+        return _page(request, view, status=422, replica_form=form)
+    return redirect("staff_server", name)
 
 
 @require_POST

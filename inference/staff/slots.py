@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from inference.models import CatalogModel, PublicName, Replica, Slot, Swap
 from inference.staff import live
-from inference.staff.forms import SlotForm
+from inference.staff.forms import SlotForm, saved_alone
 from nan.access import staff_required
 
 
@@ -59,11 +59,8 @@ def _has_models() -> bool:
 @staff_required
 def add(request: HttpRequest) -> HttpResponse:
     form = SlotForm(request.POST or None)
-    if request.method == "POST":
-        if form.is_valid():
-            form.save()
-        if form.instance.pk or form.is_there:
-            messages.success(request, _("Saved. Add a replica to it on a server's page."))
-            return redirect("staff_slots")
+    if request.method == "POST" and (saved_alone(form) or form.is_there):
+        messages.success(request, _("Saved. Add a replica to it on a server's page."))
+        return redirect("staff_slots")
     status = 422 if request.method == "POST" else 200
     return render(request, "staff/fleet/slot_form.html", {"form": form}, status=status)

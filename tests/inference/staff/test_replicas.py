@@ -7,10 +7,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from inference.models import FleetEvent, Replica, Server
+from inference.models import FleetEvent, Replica, Server, Slot
 from members.models import User
 from tests.inference.staff import rows
 from tests.inference.staff.pages import Fleet, html
+from tests.inference.staff.test_catalogue import GOOD
 from tests.people import signed_in
 
 OUT = {"drain_minutes": "2", "at_deadline": "cut"}
@@ -92,6 +93,33 @@ def test_it_asks_again_when_the_others_have_gone_meanwhile(admin: User, fleet: F
     assert said(client, path, {**OUT, "last": "yes"}) == ["It finishes what it has and stops."]
     one.refresh_from_db()
     assert one.goal == "off"
+
+
+# -- The same button at the same moment -----------------------------------------------------------
+@pytest.mark.django_db(transaction=True)
+def test_what_two_add_or_delete_at_once_is_added_or_deleted_once(
+    admin: User, other_admin: User
+) -> None:
+    clients = [signed_in(admin), signed_in(other_admin)]
+    common = {"kind": "chat", "least_concurrent": "0", "least_context": "0"}
+    for n in range(1, ROUNDS + 1):
+        slot = {**common, "name": f"slot-{n}", "title": f"Slot {n}", "number": str(n)}
+        rows.server(f"gpu-{n}", gpus=0)
+        at = f"/staff/servers/gpu-{n}/"
+        assert post_at_once([(one, "/staff/slots/add/", slot) for one in clients]) == [302, 302]
+        made = {"slot": Slot.objects.get(number=n).pk, "port": "8101"}
+        assert post_at_once([(one, f"{at}replicas/", made) for one in clients]) == [302, 302]
+        assert Replica.objects.filter(server__name=f"gpu-{n}").count() == 1
+        Replica.objects.all().delete()
+        model = {**GOOD, "name": f"model-{n}"}
+        assert post_at_once([(one, "/staff/models/add/", model) for one in clients]) == [302, 302]
+        assert post_at_once([(one, f"{at}delete/", {}) for one in clients]) == [302, 302]
+    assert Server.objects.count() == 0
+    counts = [FleetEvent.objects.filter(what=what).count() for what in ONCE]
+    assert counts == [ROUNDS] * len(ONCE)
+
+
+ONCE = ("added", "model_added", "server_deleted")
 
 
 # -- In, out, again -------------------------------------------------------------------------------
