@@ -17,6 +17,7 @@ from inference.examples import PLACEHOLDER
 from inference.models import Kind
 from inference.probes import results
 from inference.status import glance
+from inference.status.facts import Facts
 from members import recipe_votes
 from members.membership import in_community
 from members.views.asking import person
@@ -125,10 +126,15 @@ def file(request: HttpRequest, name: str, file: str) -> HttpResponse:
     return response
 
 
+def _state(slot: Facts) -> str:
+    """Before the first measurement, what the rows say."""
+    return "up" if slot["state"] == "unknown" and slot["serving"] else str(slot["state"])
+
+
 @require_safe
 @community
 def works(request: HttpRequest) -> HttpResponse:
-    states = {slot["name"]: slot["state"] for slot in glance.slots()}
+    states = {slot["name"]: _state(slot) for slot in glance.slots()}
     context = {
         "table": results.table(),
         "states": states,

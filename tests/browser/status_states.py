@@ -36,6 +36,8 @@ def status_views() -> list[View]:
     down = rows.slot("embed", rows.catalogue_model("bge", "BGE M3", kind="embedding"))
     rows.replica(down, replicas[0].server)
     rows.slot("speech")
+    out = rows.slot("vision", rows.catalogue_model("elm", "Elm 12B Vision"))
+    rows.replica(out, replicas[0].server, state="off")
     stood(down, "ddddd")
     _api_was_down()
     incident = Incident.objects.create(slot=down, began_at=timezone.now() - timedelta(minutes=6))

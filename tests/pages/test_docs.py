@@ -266,13 +266,14 @@ def test_a_model_that_does_not_answer_does_not_run_now(member: User, slot: Slot)
     """Whatever its calls did last night."""
     probe(slot, "chat")
     replica = rows.replica(slot, rows.server("box"))
-    stood(slot, "u")
     reader = signed_in(member)
 
     def look(path: str) -> str:
         return unescape(words(reader.get(path).content.decode()))
 
     table, example = "/docs/examples/works/", "/docs/examples/opencode/"
+    assert "Model</b> runs now" in look(table)  # nothing was measured yet
+    stood(slot, "u")
     assert "Model</b> runs now" in look(table)
     assert "out of service" not in look(example)
     stood(slot, "d", until=timezone.now() + timedelta(milliseconds=1))
