@@ -1,6 +1,6 @@
 """How long the whole suite of probes takes, on the real edge and gateway with simulated engines.
 
-The first run of a stack begins by itself and is waited for; the second is measured.
+The first run warms everything up; the second is measured.
 """
 
 import json
