@@ -168,7 +168,8 @@ def _draining(replica: Replica, sight: Sight) -> None:
 def _deadline(replica: Replica, sight: Sight, running: int) -> None:
     if replica.at_deadline == AtDeadline.CUT:
         sight.cut(replica)
-        note(replica, "cut", detail=str(running))
+        if running:
+            note(replica, "cut", detail=str(running))
         _stop(replica)
         return
     note(replica, "drain_deadline", detail=str(running))

@@ -44,7 +44,7 @@ REFUSALS = {
         "A swap is changing this slot. Put the replica in service when the swap is over: it would"
         " be left on the old model."
     ),
-    "in_a_swap": _("A swap is changing this replica. Pause or abort the swap first."),
+    "in_a_swap": _("A swap is changing this replica. Abort the swap, or wait until it is over."),
     "name_of_other_slot": _("Another slot answers to this name. Rename the slot or the model."),
     "name_taken": _("Another server has that name."),
     "token_unknown": _("This token is unknown, used or older than a day. Ask for a new one."),

@@ -196,8 +196,9 @@ class SwapPage:
         """Other replicas that have to serve before the next one is begun."""
         if self.swap.waiting_code != "others_not_serving":
             return []
-        rows = self.swap.slot.replicas.filter(goal=Goal.SERVE).exclude(state=ReplicaState.SERVING)
-        return list(rows.select_related("server"))
+        waiting = (v.replica.pk for v in self.parts if v.part.state == SwapReplica.State.WAITING)
+        rows = self.swap.slot.replicas.filter(goal=Goal.SERVE).exclude(pk=next(waiting, None))
+        return list(rows.exclude(state=ReplicaState.SERVING).select_related("server"))
 
     @property
     def busy(self) -> list[SwapClaim]:

@@ -164,11 +164,11 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         again = swaps.retry(swap=swap, actor=request.user)
     except SwapRefused as refusal:
-        mine = Swap.objects.open().filter(retry_of=swap, proposed_by_id=request.user.pk).first()
-        if mine is None:
-            messages.error(request, refused(refusal, swap))
-            return redirect("staff_swap", pk)
-        messages.info(request, _("You have planned it again already: this is that swap."))
-        return redirect("staff_swap", mine.pk)
+        there = swap.slot.swaps.open().first()
+        if there and (there.retry_of_id, there.proposed_by_id) == (swap.pk, request.user.pk):
+            messages.info(request, _("You have planned it again already: this is that swap."))
+            return redirect("staff_swap", there.pk)
+        messages.error(request, refused(refusal, swap))
+        return redirect("staff_swap", pk)
     messages.success(request, _("Planned again: this is the new swap."))
     return redirect("staff_swap", again.pk)
