@@ -91,7 +91,7 @@ def test_without_a_script_reloading_shows_the_same(
     page = context.new_page()
     page.goto(f"{live_server.url}/staff/swaps/{swap.pk}/")
     page.click("#do-approve")
-    expect(page.locator("#swap-said")).to_contain_text("Approved. It starts on")
+    expect(page.locator("#swap-said")).to_contain_text("Approved. It is about to start.")
     Swap.objects.filter(pk=swap.pk).update(state="running", started_at=timezone.now())
     page.click("text=Reload")
     expect(page.locator("#swap-said")).to_contain_text("Nothing has been touched.")
