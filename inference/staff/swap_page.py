@@ -197,7 +197,7 @@ class SwapPage:
         if self.swap.waiting_code != "others_not_serving":
             return []
         waiting = (v.replica.pk for v in self.parts if v.part.state == SwapReplica.State.WAITING)
-        rows = self.swap.slot.replicas.filter(goal=Goal.SERVE).exclude(pk=next(waiting, None))
+        rows = self.swap.slot.replicas.filter(goal=Goal.SERVE).exclude(pk=next(waiting, 0))
         return list(rows.exclude(state=ReplicaState.SERVING).select_related("server"))
 
     @property
