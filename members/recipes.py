@@ -10,10 +10,9 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from inference.staff import stale
 from members import versions
 from members.models import Recipe, RecipeEdit, User
-from nan import leaks
+from nan import leaks, stale
 
 PENDING_MOST = 10
 State = RecipeEdit.State

@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 EXPIRES = 15
 AGAIN = 3.0
 """Seconds between two sendings of the same."""
+UNREAD = 60
+"""So many messages wait for no server that reads them: nearly all of these have expired."""
 
 
 def start(server: Server, spec: EngineSpec) -> None:
@@ -44,11 +46,22 @@ def fetch(server: Server, repo: str, revision: str, disk_mib: int) -> None:
 
 
 def report(server: Server) -> None:
+    """Of a server that is away for a month, no month's messages wait."""
+    if _waiting(server) > UNREAD:
+        drop_queue(server)
     _send(server, "gpu_report", server.name, expires=5)
 
 
+def _waiting(server: Server) -> int:
+    try:
+        with app.pool.acquire(block=True) as connection:
+            return int(connection.default_channel.queue_declare(server.queue).message_count)
+    except (OperationalError, RedisError):
+        return 0
+
+
 def drop_queue(server: Server) -> None:
-    """Of a server that is no more: nobody will read what waits there."""
+    """Nobody reads what waits there; what is still meant is sent again."""
     try:
         with app.connection_for_write() as connection:
             Queue(server.queue, channel=connection.default_channel).purge()

@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext_lazy as _
 
 from inference.models import CatalogModel, PublicName, Replica, Server, Slot
-from inference.staff import stale
 from inference.staff.server_page import Gpu
+from nan import stale
 
 TAKEN = ("add", "join")
 SERVER_NAME = RegexValidator(

@@ -12,8 +12,9 @@ from django.utils.translation import gettext_lazy
 from inference.gpu import flags as engine_flags
 from inference.gpu import spec
 from inference.models import CatalogModel, Kind, PublicName, Slot
-from inference.staff import in_use, stale
+from inference.staff import in_use
 from inference.staff.pasted_config import wrong_figures
+from nan import stale
 from nan.unreadable import PastedJSON
 
 BIGGEST_CONFIG = 256 * 1024

@@ -12,13 +12,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from inference.fleet.words import words
 from inference.models import Swap
-from inference.staff import live, stale
+from inference.staff import live
 from inference.staff.swap_acts import ACTS, do, refused
 from inference.staff.swap_forms import ChoiceForm, PlanForm
 from inference.staff.swap_page import SwapPage, whole
 from inference.staff.swap_preview import Preview
 from inference.swaps import plan as swaps
 from inference.swaps.plan import SwapRefused
+from nan import stale
 from nan.access import staff_required
 from nan.unreadable import number
 

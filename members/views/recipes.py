@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from inference.docs import markup, pages
-from inference.staff import stale
 from members import recipe_votes, recipes
 from members.models import Recipe, RecipeEdit
 from members.recipe_forms import EditForm, RecipeForm
 from members.views.asking import attempt, person
 from members.views.community import community
+from nan import stale
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 

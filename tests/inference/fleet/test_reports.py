@@ -4,9 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
+from redis import Redis
 
-from inference.fleet import reports, servers
+from inference.fleet import reports, servers, tell
 from inference.fleet.errors import FleetRefused
 from inference.heartbeats import ASKED, UNBROKEN
 from inference.models import Alert, FleetEvent, Heartbeat, Replica, Server
@@ -138,3 +140,13 @@ def test_a_token_lets_one_host_in_once(settings: Any) -> None:
     Server.objects.update(join_until=timezone.now() - timedelta(seconds=1))
     with pytest.raises(FleetRefused):
         servers.join(token=late, address="10.0.0.7")
+
+
+def test_what_waits_for_a_server_that_is_away_does_not_grow() -> None:
+    server, _ = servers.invite(name="long-away", seats=20, actor=None)
+    broker = Redis.from_url(settings.CELERY_BROKER_URL)
+    broker.delete(server.queue)
+    for _ in range(200):
+        tell.report(server)
+    assert 0 < broker.llen(server.queue) <= tell.UNREAD + 1
+    tell.drop_queue(server)
