@@ -141,6 +141,16 @@ class ServerAdmin(admin.ModelAdmin[Server]):
     list_filter = ("active",)
     search_fields = ("name",)
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Server | None = None) -> Any:
+        """Where engines stand, a server goes out of service with a drain, on the staff's page."""
+        if obj is not None and obj.replicas.exists():
+            return (*self.readonly_fields, "active")
+        return self.readonly_fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Server | None = None) -> bool:
+        """The staff's page does it: there its token, its queue and its alerts end with it."""
+        return False
+
 
 class FleetEventInline(ReadOnlyInline):
     model = FleetEvent

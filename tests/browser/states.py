@@ -285,11 +285,11 @@ def rows_views(admin: User, kinds: tuple[Any, ...]) -> Iterator[View]:
 
 
 def server_rows_views(admin: User) -> Iterator[View]:
-    """The only rows here that are added and deleted by hand."""
+    """The only rows here that are added by hand."""
     yield View("rows", "/admin/", admin)
     yield View("rows, new server", "/admin/inference/server/add/", admin)
     server = Server.objects.create(name="gpu-9", seats=4)
-    yield View("rows, delete a server", f"/admin/inference/server/{server.pk}/delete/", admin)
+    yield View("row, server without engines", f"/admin/inference/server/{server.pk}/change/", admin)
 
 
 # -- All -------------------------------------------------------------------------------------------

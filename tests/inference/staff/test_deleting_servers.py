@@ -93,3 +93,15 @@ def test_one_with_replicas_is_not_deleted(admin: User, dropped: list[str]) -> No
     assert '<form method="post">' not in page
     assert said(client, path)[0].startswith("Replicas stand on this server.")
     assert (Server.objects.count(), dropped) == (1, [])
+
+
+def test_djangos_admin_takes_no_fleet_apart(admin: User) -> None:
+    _slot, replicas, _new = rows.small_fleet(1)
+    client = signed_in(admin)
+    own = Server.objects.create(name="by-hand", seats=4)
+    path = f"/admin/inference/server/{own.pk}"
+    assert client.get(f"{path}/delete/").status_code == 403
+    assert 'name="active"' in client.get(f"{path}/change/").content.decode()
+    page = client.get(f"/admin/inference/server/{replicas[0].server.pk}/change/")
+    assert 'name="seats"' in page.content.decode()
+    assert 'name="active"' not in page.content.decode()
