@@ -54,7 +54,7 @@ def report(server: Server) -> None:
 
 def _waiting(server: Server) -> int:
     try:
-        with app.pool.acquire(block=True) as connection:
+        with app.connection_or_acquire() as connection:
             return int(connection.default_channel.queue_declare(server.queue).message_count)
     except (OperationalError, RedisError):
         return 0
