@@ -75,6 +75,7 @@ def test_commands_check_for_themselves() -> None:
 @pytest.mark.parametrize("text", ["a;b", "a\nb", "a b", "", "a" * 200, "a\\", "ñ", "-a\r"])
 def test_names_that_are_more_than_names_are_refused(tmp_path: Path, text: str) -> None:
     unreachable = Pool(tmp_path)
+    no_reason: Any = f"out{text}x"
     for send in (
         lambda: unreachable.set_names({text: "slot01"}),
         lambda: unreachable.set_names({"nan": text}),
@@ -83,7 +84,7 @@ def test_names_that_are_more_than_names_are_refused(tmp_path: Path, text: str) -
         lambda: unreachable.set_rotation({text: "since 14:05"}),
         lambda: unreachable.set_rotation({"slot01": f"since 14:05{text}x"}),
         lambda: unreachable.set_idle({text: "out"}),
-        lambda: unreachable.set_idle({"slot01": f"out{text}x"}),  # type: ignore[dict-item]  # so
+        lambda: unreachable.set_idle({"slot01": no_reason}),
         lambda: unreachable.cut(text, 1),
     ):
         with pytest.raises(InvalidValue):
