@@ -16,6 +16,8 @@ from members.views.community import proposal_of, round_of
 from members.views.staff_votes import put_on, status_of
 from members.vote_forms import DeclineForm
 from members.voting import compare, facts, known, shortlist
+from members.voting.refusals import Refused
+from nan import stale
 from nan.access import staff_required
 
 
@@ -33,6 +35,7 @@ def _page(request: HttpRequest, proposal: Proposal, **forms: Any) -> HttpRespons
         "current": compare.beside(proposal),
         "problem": facts.words(proposal.facts_error) if proposal.facts_error else "",
         "seconds": proposal.seconds.count(),
+        "seen": facts.mark(proposal),
         "facts_form": FactsForm.of(proposal.facts, **_around(proposal)),
         "decline_form": DeclineForm(auto_id="decline_%s"),
         "rounds": Vote.objects.filter(
@@ -56,12 +59,16 @@ def type_facts(request: HttpRequest, pk: int) -> HttpResponse:
     form = FactsForm(request.POST, **_around(proposal))
     if not form.is_valid():
         return _page(request, proposal, facts_form=form)
-    values = form.changed()
-    attempt(
-        request,
-        lambda: facts.type_in(proposal=proposal, actor=person(request), **values),
-        _("Saved. What you typed stands over what was looked up."),
-    )
+    actor, seen = person(request), request.POST.get(stale.FIELD)
+    try:
+        facts.type_in(proposal=proposal, actor=actor, seen=seen, **form.changed())
+    except Refused as refusal:
+        if refusal.code == "facts_changed":
+            form.add_error(None, str(refusal))
+            return _page(request, proposal_of(pk), facts_form=form)
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, _("Saved. What you typed stands over what was looked up."))
     return redirect("staff_proposal", pk)
 
 

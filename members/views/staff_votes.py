@@ -1,6 +1,7 @@
 """Rounds as admins run them: prepare, set, open, extend. The clock closes; nobody else does."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -17,15 +18,20 @@ from members.models import Proposal, Vote
 from members.views.asking import attempt, person
 from members.views.community import round_of
 from members.vote_forms import ExtendForm, OpenForm, PrepareForm, RulesForm, ScheduleForm
-from members.voting import ratify, results, rounds, shortlist
+from members.voting import ratify, results, rounds, seen, shortlist
 from members.voting.refusals import Refused
+from nan import stale
 from nan.access import staff_required
 from nan.unreadable import number
 
 PAST = 40
 DECIDED = 20
-FIELD_OF = {**dict.fromkeys(rounds.BOUNDS, "closes_at"), "opens_too_late": "opens_at"}
-"""Where a refused date is said."""
+FIELD_OF = {
+    **dict.fromkeys(rounds.BOUNDS, "closes_at"),
+    "opens_too_late": "opens_at",
+    "changed_meanwhile": None,
+}
+"""Where in its form a refusal is said that leaves something to do there; None: above it."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -91,6 +97,7 @@ def page(request: HttpRequest, vote: Vote, **forms: Any) -> HttpResponse:
     context = {
         "vote": vote,
         "preparing": preparing,
+        "seen": seen.mark(vote) if preparing else "",
         "candidates": vote.candidates.order_by("position"),
         "missing": _missing(vote),
         "proposals": _with_seconds(vote.slot.proposals.all()) if preparing else [],
@@ -131,8 +138,25 @@ def _rules(request: HttpRequest, vote: Vote) -> HttpResponse | None:
     if not form.is_valid():
         return page(request, vote, rules_form=form)
     actor, values = person(request), form.cleaned_data
-    attempt(request, lambda: rounds.set_rules(vote=vote, actor=actor, **values), _("Saved."))
-    return None
+    save = partial(rounds.set_rules, vote=vote, actor=actor, **values)
+    if _done(request, form, _if_seen(request, vote, save, values), _("Saved.")):
+        return None
+    return page(request, vote, rules_form=form)
+
+
+def _if_seen(
+    request: HttpRequest,
+    vote: Vote,
+    action: Callable[[], object],
+    wanted: dict[str, Any] | None = None,
+) -> Callable[[], None]:
+    """Nothing that another admin has just changed is set, or opened, over her head."""
+
+    def run() -> None:
+        with seen.as_seen(vote, request.POST.get(stale.FIELD), wanted):
+            action()
+
+    return run
 
 
 def _schedule(request: HttpRequest, vote: Vote) -> HttpResponse | None:
@@ -141,18 +165,19 @@ def _schedule(request: HttpRequest, vote: Vote) -> HttpResponse | None:
         return page(request, vote, schedule_form=form)
     actor, values = person(request), form.cleaned_data
     done = _("Scheduled. It opens by itself, if nothing stands in the way then.")
-    if _dated(request, form, lambda: rounds.schedule(vote=vote, actor=actor, **values), done):
+    save = partial(rounds.schedule, vote=vote, actor=actor, **values)
+    if _done(request, form, _if_seen(request, vote, save, values), done):
         return None
     return page(request, vote, schedule_form=form)
 
 
-def _dated(request: HttpRequest, form: Form, action: Callable[[], object], done: str) -> bool:
+def _done(request: HttpRequest, form: Form, action: Callable[[], object], done: str) -> bool:
     """What is wrong with a deadline is said beside it; False: show the form again."""
     try:
         action()
     except Refused as refusal:
-        if beside := FIELD_OF.get(refusal.code):
-            form.add_error(beside, str(refusal))
+        if refusal.code in FIELD_OF:
+            form.add_error(FIELD_OF[refusal.code], str(refusal))
             return False
         messages.error(request, str(refusal))
     else:
@@ -167,12 +192,9 @@ def _open(request: HttpRequest, vote: Vote) -> HttpResponse | None:
     if vote.is_open and vote.opened_by_id == person(request).pk:
         return None  # her own second click
     closes_at = form.cleaned_data["closes_at"]
-    if _dated(
-        request,
-        form,
-        lambda: rounds.open_vote(vote=vote, actor=person(request), closes_at=closes_at),
-        _("Open. The roll and the options are fixed, and members get their mail."),
-    ):
+    start = partial(rounds.open_vote, vote=vote, actor=person(request), closes_at=closes_at)
+    done = _("Open. The roll and the options are fixed, and members get their mail.")
+    if _done(request, form, _if_seen(request, vote, start), done):
         return None
     return page(request, vote, open_form=form)
 
@@ -221,7 +243,7 @@ def _extend(request: HttpRequest, vote: Vote) -> HttpResponse | None:
     if vote.extensions.filter(asked_by=actor, confirmed_at=None, **values).exists():
         return None  # her own second click
     done = _("Asked. Another admin must confirm it before the deadline that stands.")
-    if _dated(request, form, lambda: rounds.ask_extension(vote=vote, actor=actor, **values), done):
+    if _done(request, form, lambda: rounds.ask_extension(vote=vote, actor=actor, **values), done):
         return None
     return page(request, vote, extend_form=form)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -20,6 +21,7 @@ from inference.fit.weights import count_bytes
 from members.hub import Hub, HubProblem, Repository
 from members.models import Proposal, User, Vote
 from members.voting.refusals import Refused
+from nan import stale
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -201,13 +203,25 @@ LISTS = ("capabilities", "languages")
 TYPED = (*NUMBERS, "licence", "revision", "config", *LISTS)
 
 
-def type_in(*, proposal: Proposal, actor: User | None, **values: Any) -> Proposal:
-    """What is typed stands over what was looked up; None or empty gives the latter back."""
+def mark(proposal: Proposal) -> str:
+    """Of what the form of its facts shows."""
+    return stale.digest(proposal, ("looked_up", "typed"))
+
+
+@transaction.atomic
+def type_in(
+    *, proposal: Proposal, actor: User | None, seen: str | None = None, **values: Any
+) -> Proposal:
+    """What is typed stands over what was looked up; None or empty gives the latter back. `seen`:
+    the mark of the form that was filled in; None: who asks says nothing about it."""
     if not set(values) <= set(TYPED) or not all(_possible(*item) for item in values.items()):
         raise Refused("bad_fact")
-    typed = {**proposal.typed, **values}
+    row = Proposal.objects.select_for_update(of=("self",)).get(pk=proposal.pk)
+    typed = {**row.typed, **values}
     typed = {name: value for name, value in typed.items() if value not in (None, "", [], {})}
-    if odd := disagreement(proposal.looked_up, typed):
+    if seen not in (None, mark(row)) and typed != row.typed:
+        raise Refused("facts_changed")
+    if odd := disagreement(row.looked_up, typed):
         raise Refused(odd[1])
     open_now = Proposal.objects.filter(pk=proposal.pk, state__in=Proposal.OPEN)
     if not open_now.exclude(candidates__vote__state=Vote.State.OPEN).update(typed=typed):

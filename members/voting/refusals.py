@@ -57,6 +57,15 @@ WORDS: "dict[str, StrPromise]" = {
     "second_admin": _("Another admin must confirm it."),
     "confirmed": _("This was confirmed already."),
     "superseded": _("The deadline was moved meanwhile. Ask again."),
+    "changed_meanwhile": _(
+        "Another admin changed this round after you had opened the page. Nothing was saved; what"
+        " you typed stands here still. Look at the round as it is now, then send it again."
+    ),
+    "facts_changed": _(
+        "Another admin, or the hub, changed these facts after you had opened the page. Nothing was"
+        " saved; what you typed stands here still. Look at the facts as they are now, then send it"
+        " again."
+    ),
     # Voting
     "not_open": _("This vote is not open yet."),
     "over": _("This vote is over; this ballot was not counted."),

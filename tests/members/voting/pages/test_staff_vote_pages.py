@@ -1,6 +1,8 @@
 """The admins' pages of votes: from a proposal to a plan that waits for its second admin."""
 
+import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -193,3 +195,52 @@ def test_the_admin_shows_no_voter_and_no_ballot(
     for hidden in ("ballot", "rollentry", "publishedballot"):
         assert alma.get(f"/admin/members/{hidden}/").status_code == 404
     assert alma.post(f"/admin/members/vote/{vote.pk}/delete/").status_code == 403
+
+
+# -- Two admins at one round ----------------------------------------------------------------------
+def seen(client: Client, path: str = PAGE) -> str:
+    found = re.search(r'name="seen" value="([^"]+)"', client.get(path).content.decode())
+    assert found
+    return unescape(found[1])
+
+
+@pytest.mark.parametrize(
+    ("action", "data"),
+    [
+        ("rules", {"quorum_percent": "60"}),
+        ("schedule", {"opens_at": typed(1), "closes_at": typed(8)}),
+        ("open", {"closes_at": typed(7)}),
+    ],
+)
+def test_nothing_is_set_over_what_another_admin_has_just_set(
+    prepared: Vote, alma: Client, bruno: Client, action: str, data: dict[str, str]
+) -> None:
+    opened = seen(alma)
+    act(bruno, "rules", quorum_percent="45", public_result="on")
+    answer = alma.post(f"{PAGE}{action}/", {**data, "seen": opened})
+    assert answer.status_code == 422
+    assert "Another admin changed this round after you had opened the page." in text(answer)
+    assert all(value in answer.content.decode() for value in data.values())
+    prepared.refresh_from_db()
+    assert (prepared.quorum_percent, prepared.state, prepared.opens_at) == (45, "preparing", None)
+    again = re.search(r'name="seen" value="([^"]+)"', answer.content.decode())
+    assert again
+    assert alma.post(f"{PAGE}{action}/", {**data, "seen": unescape(again[1])}).status_code == 302
+
+
+def test_a_second_click_is_no_other_admin(prepared: Vote, alma: Client) -> None:
+    opened = seen(alma)
+    dates = {"opens_at": typed(1), "closes_at": typed(8), "seen": opened}
+    assert [alma.post(f"{PAGE}schedule/", dates).status_code for _ in range(2)] == [302, 302]
+    opened = seen(alma)
+    rules = {"quorum_percent": "60", "seen": opened}
+    assert [alma.post(f"{PAGE}rules/", rules).status_code for _ in range(2)] == [302, 302]
+
+
+def test_a_round_whose_options_have_changed_is_not_opened_unseen(
+    prepared: Vote, alma: Client, bruno: Client
+) -> None:
+    opened = seen(alma)
+    act(bruno, "take-off", candidate=prepared.candidates.get(code=B).pk)
+    answer = alma.post(f"{PAGE}open/", {"closes_at": typed(7), "seen": opened})
+    assert (answer.status_code, Vote.objects.get().state) == (422, "preparing")

@@ -123,6 +123,27 @@ def test_a_fact_out_of_bounds_is_said_beside_it_and_what_was_typed_stays(
     assert proposal.typed == {}
 
 
+def test_facts_that_changed_meanwhile_are_not_typed_over(
+    proposal: Proposal, alma: Client, bruno: Client
+) -> None:
+    page, path = f"/staff/proposals/{proposal.pk}/", f"/staff/proposals/{proposal.pk}/facts/"
+    seen = re.search(r'name="seen" value="(\w+)"', alma.get(page).content.decode())
+    assert seen
+    bruno.post(path, {**FACTS, "context": "65536"})
+    typed = {**FACTS, "context": "131072", "seen": seen[1]}
+    answer = alma.post(path, typed)
+    assert answer.status_code == 422
+    assert "changed these facts after you had opened the page" in text(answer)
+    proposal.refresh_from_db()
+    assert proposal.typed["context"] == 65_536
+    seen = re.search(r'name="seen" value="(\w+)"', answer.content.decode())
+    assert seen
+    again = {**typed, "seen": seen[1]}
+    assert [alma.post(path, again).status_code for _ in range(2)] == [302, 302]  # a second click
+    proposal.refresh_from_db()
+    assert proposal.typed["context"] == 131_072
+
+
 @pytest.mark.parametrize("typed", ["131072", "131.072", "131,072", "131 072", " 131072 "])
 def test_digits_may_be_grouped(proposal: Proposal, alma: Client, typed: str) -> None:
     """A Spanish 131.000 is no hundred and thirty-one."""
