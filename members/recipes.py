@@ -8,8 +8,10 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.html import strip_tags
 from django.utils.translation import gettext as _
 
+from inference.docs import markup
 from members import versions
 from members.models import Recipe, RecipeEdit, User
 from nan import leaks, stale
@@ -29,7 +31,7 @@ class ChangedMeanwhile(Refused):
 # -- Writing ------------------------------------------------------------------------------------
 def write(*, user: User, client: str, kind: str, title: str, version: str, body: str) -> Recipe:
     """Waits for an admin before others see it."""
-    look_for_keys(title, version, body)
+    look_at_text(title, version, body)
     version = _plain(version)
     waiting = RecipeEdit.objects.filter(author=user, state=State.PENDING)
     if waiting.count() >= PENDING_MOST:
@@ -49,7 +51,7 @@ def edit(
 
     `seen`: the mark of the edit that her form was opened with; None: nobody says.
     """
-    look_for_keys(title, version, body)
+    look_at_text(title, version, body)
     version = _plain(version)
     with transaction.atomic():
         locked = Recipe.objects.select_for_update().get(pk=recipe.pk)
@@ -100,6 +102,12 @@ def _plain(version: str) -> str:
     if not named:
         raise Refused(no_version())
     return named
+
+
+def look_at_text(title: str, version: str, body: str) -> None:
+    """As it is written, and as its readers see it: there the marks of Markdown are gone, which may
+    stand in the middle of a key."""
+    look_for_keys(title, version, body, strip_tags(markup.text(body)))
 
 
 def look_for_keys(*texts: str) -> None:

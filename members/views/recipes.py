@@ -96,7 +96,7 @@ def _preview(request: HttpRequest) -> dict[str, str]:
     """How it will look; of a text with a key in it, what sending it would say."""
     title, version, body = (request.POST.get(name, "") for name in ("title", "version", "body"))
     try:
-        recipes.look_for_keys(title[:100], version[:40], body[:8000])
+        recipes.look_at_text(title[:100], version[:40], body[:8000])
     except recipes.Refused as refusal:
         return {"refusal": str(refusal)}
     return {"preview": markup.text(body[:8000])}

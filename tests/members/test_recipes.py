@@ -84,6 +84,24 @@ def test_a_preview_tells_of_a_key_and_does_not_show_it(mara: Client, field: str)
     assert not Recipe.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        f"{KEY[:8]}**{KEY[8:16]}**{KEY[16:]}",
+        f"{KEY[:8]}`{KEY[8:]}`",
+        f"[{KEY[:9]}](https://a.example/)[{KEY[9:]}](https://b.example/)",
+        f"{KEY[:8]}~~{KEY[8:16]}~~{KEY[16:]}",
+        f"{KEY[:8]}&#{ord(KEY[8])};{KEY[9:]}",
+    ],
+)
+def test_a_key_with_markdown_in_its_middle_is_one(mara: Client, written: str) -> None:
+    for action, status in (("save", 422), ("preview", 200)):
+        answer = mara.post(f"{PAGE}write/", {**TEXT, "body": written, "action": action})
+        assert answer.status_code == status
+        assert "beginning with sk-9…" in answer.content.decode()
+    assert not Recipe.objects.exists()
+
+
 def test_a_key_is_refused_in_edits_and_votes_too(
     member: User, other_member: User, admin: User
 ) -> None:
