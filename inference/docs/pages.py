@@ -9,7 +9,7 @@
     needs: chat, stream, tools  (calls that it makes, so that must work: names of probes)
     unverified: window          (one of UNVERIFIED: why we have not run the client; else absent)
     file: opencode.json         (its configuration, in templates/docs/code/NAME/; may be absent)
-    path: ~/.config/opencode/opencode.json
+    path: ~/.config/opencode/opencode.json   (where `file` goes; its other files, beside it)
     words: agent, tui           (found by the search; may be absent)
     ---
 
@@ -95,6 +95,17 @@ class Page:
     def files(self) -> list[str]:
         """Of its own, in the order in which it shows them."""
         return re.findall(r"^```\w+ (\S+)$", self.body, re.MULTILINE)
+
+    @property
+    def targets(self) -> list[str]:
+        """Where its files go: all beside the one that `path` names."""
+        folder = self.path.removesuffix(self.file)
+        return [folder + file for file in self.files] if self.path else []
+
+    @property
+    def dotted(self) -> list[str]:
+        """Files that browsers save under another name."""
+        return [file for file in self.files if file.startswith(".")]
 
     def says(self, text: str) -> bool:
         """Every word of the search is somewhere in the page; accents and case don't matter."""

@@ -110,7 +110,12 @@ def _file(page: Page, filled: dict[str, str]) -> dict[str, Any]:
     if not page.file:
         return {"files": [], "line": ""}
     url = settings.SITE_URL + reverse("docs_file", args=[page.name, page.file])
-    return {"files": page.files, "line": markup.fill_line(shell.one_line(page, url), filled)}
+    line = shell.one_line(page, url.removesuffix(page.file))
+    return {
+        "files": page.files,
+        "line": markup.fill_line(line, filled),
+        "line_has_key": shell.needs_key(page),
+    }
 
 
 @require_safe

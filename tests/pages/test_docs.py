@@ -115,6 +115,24 @@ def test_a_file_is_what_the_page_shows(client: Client, slot: Slot) -> None:
     assert '"ANTHROPIC_AUTH_TOKEN": "YOUR_KEY"' in answer.content.decode()
 
 
+def test_aiders_files_are_all_in_its_line_and_may_lose_their_dots(client: Client) -> None:
+    page = words(text_of(client, "/docs/examples/aider/"))
+    for file in (".aider.conf.yml", ".aider.model.metadata.json"):
+        assert f"The browser may save {file} without the dot" in page
+    assert "which writes: .aider.conf.yml , .aider.model.metadata.json A file" in page
+    assert 'for f in ".aider.conf.yml" ".aider.model.metadata.json"; do' in unescape(page)
+    assert "NAN_API_KEY of your shell" not in page  # no file of its has a key
+    assert "without the dot" not in text_of(client, "/docs/examples/claude-code/")
+
+
+def test_the_line_speaks_the_language_of_its_page(client: Client) -> None:
+    spanish = {"accept-language": "es"}
+    page = unescape(client.get("/docs/examples/claude-code/", headers=spanish).content.decode())
+    assert "'ya existe, no se ha cambiado'" in page
+    assert "'no se ha escrito: pon antes tu clave en la página, o en NAN_API_KEY'" in page
+    assert "exists, not changed" not in page
+
+
 @pytest.mark.parametrize(
     "file", ["../opencode/opencode.json", "..%2fopencode%2fopencode.json", "other.json", ".env"]
 )

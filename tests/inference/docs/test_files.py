@@ -104,9 +104,10 @@ def test_every_page_can_be_filled(name: str, language: str) -> None:
     assert "{{" not in html
     assert set(page.needs) <= set(BY_NAME)
     if page.file:
-        line = shell.one_line(page, "https://x.example/f")
+        line = shell.one_line(page, "https://x.example/")
         assert markup.PLACE.sub("", line).count("{{") == 0
         assert page.file in page.files
+        assert page.path in page.targets
 
 
 def test_no_page_states_a_figure_or_address_of_its_own() -> None:
