@@ -85,6 +85,7 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
         "page": page,
         "html": html,
         "runs": now.runs,
+        "api_trouble": glance.api_trouble(),
         "silent": glance.silent(kinds=_kinds(page)) if page.needs else [],
         "badge": results.badge(page.needs, (now.chat, now.embedding)),
         "verified": verified.of(page.name),

@@ -20,7 +20,7 @@ from inference.status import glance, shelf
 from inference.status.shelf import Shelf
 from members.models import User
 from tests.inference.staff import rows
-from tests.inference.status.conftest import stood
+from tests.inference.status.conftest import api_stood, stood
 from tests.pages.markup import faults, read, words
 from tests.people import signed_in
 
@@ -302,6 +302,27 @@ def test_a_model_that_does_not_answer_does_not_run_now(member: User, slot: Slot)
     assert "the admins have taken Some <b>Model</b> out of service" in look(example)
     for other in ("/docs/examples/", "/docs/embeddings/"):
         assert "out of service" not in look(other)
+
+
+@pytest.mark.usefixtures("now")
+@pytest.mark.parametrize("path", ["/docs/examples/codex/", "/docs/errors/", "/key/", "/usage/"])
+def test_pages_about_calls_say_that_the_api_is_down(member: User, slot: Slot, path: str) -> None:
+    """In the words of the status page, once; and for as long as it is down."""
+    reader = signed_in(member)
+
+    def look(language: str) -> str:
+        headers = {"accept-language": language}
+        return unescape(words(reader.get(path, headers=headers).content.decode()))
+
+    stood(slot, "u")
+    assert "not answered: " not in look("en")
+    at = api_stood("ug", until=timezone.now() + timedelta(milliseconds=1))
+    assert look("en").count("Requests are not answered: the gateway is down. Status") == 1
+    reader.cookies["django_language"] = "es"
+    assert "No se responde a las peticiones: la pasarela está caída. Estado" in look("es")
+    api_stood("u", until=at + timedelta(milliseconds=1))
+    reader.cookies["django_language"] = "en"
+    assert "not answered: " not in look("en")
 
 
 def test_limits_on_the_page_of_errors_are_the_settings(client: Client, settings: object) -> None:
