@@ -145,6 +145,7 @@ class SwapReplica(models.Model):
     preflight = models.JSONField(default=list)
     checks = models.JSONField(_("smoke test"), default=list)
     log = models.JSONField(_("last lines of the failed engine"), default=list)
+    left_down = models.JSONField(_("why the old model did not come back"), default=dict)
 
     class Meta:
         ordering: ClassVar[list[str]] = ["position"]

@@ -7,6 +7,7 @@ until the next; those that are still to come follow them without times.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
@@ -26,6 +27,7 @@ from inference.models import (
     SwapReplica,
     SwapState,
 )
+from inference.staff.swap_end import SwapEnd
 from inference.swaps.parts import LEFT_ALONE
 
 WAY = (
@@ -107,6 +109,11 @@ class PartView:
         return list(self.part.log or self.report.get("log", []))
 
     @property
+    def left_down(self) -> dict[str, Any]:
+        """Why the old model did not come back here; empty if it did, or was not to."""
+        return self.part.left_down if self.part.state == SwapReplica.State.DOWN else {}
+
+    @property
     def refused(self) -> list[dict[str, Any]]:
         return [check for check in self.part.preflight if not check.get("ok")]
 
@@ -146,7 +153,9 @@ class SwapPage:
 
     @property
     def done(self) -> int:
-        return sum(view.part.state == SwapReplica.State.DONE for view in self.parts)
+        """How many have been changed to the new model, and not back."""
+        changed = (SwapReplica.State.DONE, SwapReplica.State.KEPT)
+        return sum(view.part.state in changed for view in self.parts)
 
     @property
     def serving(self) -> dict[str, int]:
@@ -180,8 +189,7 @@ class SwapPage:
             return ["start", "cancel"] if later else ["cancel"]
         if swap.state == SwapState.RUNNING and not swap.abort_asked:
             return ["resume" if swap.paused_at else "pause", "abort"]
-        again = (SwapState.FAILED, SwapState.ABORTED, SwapState.CANCELLED)
-        return ["retry"] if swap.state in again else []
+        return ["retry"] if self.end and self.end.can_retry else []
 
     # -- What it waits for
     @property
@@ -221,10 +229,15 @@ class SwapPage:
         return None
 
     @property
-    def not_put_back(self) -> list[Replica]:
-        """Left down, or on the new model, although everything was to go back."""
-        left = (SwapReplica.State.DOWN, SwapReplica.State.KEPT)
-        return [view.replica for view in self.parts if view.part.state in left]
+    def left_down(self) -> list[PartView]:
+        return [view for view in self.parts if view.left_down]
+
+    @cached_property
+    def end(self) -> SwapEnd | None:
+        """None while it is open."""
+        if self.swap.is_open:
+            return None
+        return SwapEnd.of(self.swap, [view.part for view in self.parts])
 
     @property
     def about_to_start(self) -> bool:

@@ -1,17 +1,20 @@
 """A swap's replicas: reading them with their rows, and the few writes to them."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from inference.fleet.goals import set_goal
+from inference.fleet.machine import RETRIES
 from inference.models import (
     AtDeadline,
     CatalogModel,
     FleetEvent,
     Goal,
     Replica,
+    ReplicaState,
     Swap,
     SwapReplica,
     SwapState,
@@ -57,7 +60,9 @@ def others(part: SwapReplica) -> QuerySet[Replica]:
 
 def mark(part: SwapReplica, state: str) -> None:
     part.state, part.state_since = state, timezone.now()
-    part.save(update_fields=["state", "state_since"])
+    if state == SwapReplica.State.DOWN:
+        part.left_down = _why(part.replica)
+    part.save(update_fields=["state", "state_since", "left_down"])
     if state in LEFT_ALONE:
         let_go(part.swap, part.replica_id)
 
@@ -83,11 +88,21 @@ def remember(part: SwapReplica) -> None:
     part.save(update_fields=["checks", "log"])
 
 
+def _why(replica: Replica) -> dict[str, Any]:
+    """Of its last engine: the row forgets it with the next start."""
+    log = replica.report.get("log") or replica.last_log
+    cause = {"code": replica.error_code, "detail": replica.error_detail}
+    return {**cause, "checks": replica.checks, "log": log}
+
+
 def let_go(swap: Swap, replica_id: int | None = None) -> None:
-    """From now on a replica that fails is started again by itself. Without an id: all of them."""
+    """From now on a replica that fails is started again by itself, and one that has failed in the
+    swap too, as after its first failure. Without an id: all of them."""
     driven = Replica.objects.filter(swap=swap)
     if replica_id is not None:
         driven = driven.filter(pk=replica_id)
+    failed = driven.filter(state=ReplicaState.FAILED, retry_at=None, goal=Goal.SERVE)
+    failed.update(attempts=1, retry_at=timezone.now() + timedelta(seconds=RETRIES[1]))
     driven.update(swap=None, version=F("version") + 1)
 
 

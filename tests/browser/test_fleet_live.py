@@ -45,7 +45,7 @@ def test_a_swap_updates_by_itself(page: Page, live_server: LiveServer) -> None:
     assert page.evaluate("document.activeElement.id") == "do-pause"
 
     Swap.objects.filter(pk=swap.pk).update(state="done", finished_at=timezone.now())
-    expect(page.locator("#swap-said")).to_have_text("Done. The slot serves the new model.")
+    expect(page.locator("#swap-said")).to_have_text("Done. The slot moved to the new model.")
     expect(page.locator("#live")).to_have_count(0)
     expect(page.locator("#do-pause")).to_have_count(0)
     assert page.locator(f"#log-of-{one.pk}").get_attribute("open") is not None

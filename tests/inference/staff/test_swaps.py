@@ -255,13 +255,13 @@ def test_a_failed_smoke_test_names_its_check(admin: User, fleet: Fleet) -> None:
     client, path = signed_in(admin), f"/staff/swaps/{swap.pk}/"
     page = html(client.get(path))
     said = "It failed at the smoke test: the check “tools” did not pass on gpu-1:8102."
-    assert f"{said} What it had changed was put back: the old model serves." in page
+    assert f"{said} What it had changed was put back: the old model served again." in page
     assert "<strong>Smoke test (tools):</strong> Asked to use a tool" in page
     for left in ("down", "kept"):
         rows.part(swap, replicas[1], left)
         page = html(client.get(path))
-        assert f"{said} Not everything could be put back: look at gpu-1:8102." in page
-        assert "was put back: the old model serves" not in page
+        assert f"{said} Not everything could be put back: gpu-1:8102." in page
+        assert "was put back" not in page
 
 
 # -- Waiting ----------------------------------------------------------------------------------
