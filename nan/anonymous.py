@@ -11,6 +11,10 @@ from django.http import HttpRequest, HttpResponse
 PREFIXES = ("/status/", "/status.")
 
 
+def knows_nobody(request: HttpRequest) -> bool:
+    return request.path_info.startswith(PREFIXES)
+
+
 class AnonymousPagesMiddleware:
     """Before the session's middleware, which then finds no session and asks for none."""
 
@@ -18,6 +22,6 @@ class AnonymousPagesMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.path_info.startswith(PREFIXES):
+        if knows_nobody(request):
             request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
         return self.get_response(request)

@@ -5,6 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from nan.anonymous import knows_nobody
+
 
 def site(request: HttpRequest) -> dict[str, Any]:
     return {
@@ -15,5 +17,6 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "MEMBER_PARALLEL": settings.MEMBER_PARALLEL,
         "CONTACT_EMAIL": settings.CONTACT_EMAIL,
         "LOCAL_STACK": settings.LOCAL_STACK,
+        "KNOWS_NOBODY": knows_nobody(request),
         "GITHUB_ENABLED": bool(settings.GITHUB_CLIENT_ID),
     }

@@ -173,10 +173,26 @@ def test_when_nothing_is_measured_no_model_is_called_up(
     assert "No model is down." not in said
 
 
-def test_the_way_to_sign_in_and_to_a_members_pages(read: Callable[..., Any]) -> None:
+def test_its_menu_is_true_for_who_is_signed_in_and_for_who_is_not(
+    read: Callable[..., Any], client: Client, member: User
+) -> None:
+    """It can't know. So nobody is told to sign in; who is not is asked to by the pages it names."""
     page = read("/status/")
-    for path in ("/accounts/login/", "/key/", "/usage/", "/vote/", "/docs/"):
+    assert "/accounts/" not in page
+    assert "Sign in" not in page
+    of_member = signed_in(member)
+    for path in ("/", "/key/", "/usage/", "/vote/", "/docs/", "/account/"):
         assert f'href="{path}"' in page
+        assert of_member.get(path, follow=True).status_code == 200
+    for path in ("/key/", "/account/"):
+        assert client.get(path)["Location"] == f"/accounts/login/?next={path}"
+
+
+def test_so_is_the_menu_of_a_page_that_is_not_there(member: User) -> None:
+    answer = signed_in(member).get("/status/nothing/", headers={"accept-language": "en"})
+    assert answer.status_code == 404
+    assert "/accounts/" not in answer.content.decode()
+    assert 'href="/account/"' in answer.content.decode()
 
 
 def test_fewer_engines_than_wanted(read: Callable[..., Any], slot: Slot) -> None:
