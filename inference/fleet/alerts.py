@@ -22,8 +22,12 @@ class About(TypedDict, total=False):
 def open_alert(
     code: str, *, detail: str = "", at: datetime | None = None, **about: Unpack[About]
 ) -> None:
-    """Does nothing if it is open already. `at`: when it began, if that was found out later."""
-    if _open(code, about).exists():
+    """One that is open already says from now on what is true now, and is not told of again. `at`:
+    when it began, if that was found out later."""
+    found = _open(code, about)
+    if found.exists():
+        if detail:
+            found.exclude(detail=detail[:400]).update(detail=detail[:400])
         return
     try:
         with transaction.atomic():

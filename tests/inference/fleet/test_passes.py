@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from inference.fleet import lease, passes, sight
+from inference.fleet import alerts, lease, passes, sight
 from inference.fleet.goals import set_goal
 from inference.models import Alert, CatalogModel, FleetLease, Replica, Server, Slot, Swap
 from inference.places import PoolView
@@ -124,3 +124,12 @@ def test_one_replicas_trouble_does_not_stop_the_others(
     assert second.state == "draining"
     internal = Alert.objects.get(code="internal")
     assert internal.replica == first
+
+
+def test_an_alert_that_is_open_says_what_is_true_now(first: Replica) -> None:
+    """And stays the one that admins were told of."""
+    alerts.open_alert("replica_down", replica=first, detail="gpu_memory")
+    alert = Alert.objects.get()
+    for detail in ("tool_parser", ""):
+        alerts.open_alert("replica_down", replica=first, detail=detail)
+        assert list(Alert.objects.values_list("pk", "detail")) == [(alert.pk, "tool_parser")]

@@ -196,6 +196,28 @@ def test_an_old_model_that_cant_come_back_leaves_the_replica_down(swap: Swap) ->
     assert room.least_serving == 1
 
 
+def test_what_the_swap_left_down_is_started_again_by_itself(swap: Swap) -> None:
+    """Its cause may be over; without a word of the swap's, whose end stands."""
+    well = {"now": False}
+    room = Room(
+        trouble=lambda r: (
+            {"engine": rooms.exited("gpu_memory", "held")}
+            if r.number == 1 and r.state == "starting" and not well["now"]
+            else None
+        )
+    )
+    assert room.until_over(swap).state == "failed"
+    well["now"] = True
+    room.round(seconds=20)
+    assert models()[0] == "failed -"
+    room.round(seconds=20)
+    assert Replica.objects.get(number=1).state == "starting"
+    for _ in range(10):
+        room.round()
+    swap.refresh_from_db()
+    assert (models(), swap.state) == (["serving old-model"] * 2, "failed")
+
+
 def test_the_last_one_that_serves_is_not_taken_out(swap: Swap) -> None:
     """The second fails and can't come back: the first keeps the new model, and people are told."""
     room = Room(
