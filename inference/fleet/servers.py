@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from inference.fleet import alerts, tell
@@ -20,23 +20,32 @@ TOKEN_LIFE = timedelta(hours=24)
 def invite(*, name: str, seats: int, actor: Any) -> tuple[Server, str]:
     """The row and the token, which is nowhere else: only its digest is kept.
 
-    For a server that is there already, a new token replaces the old one (a host set up again).
+    Whoever invited it last may do so again, as with a button pressed twice: a new token replaces
+    the old one. Another admin is told that it is there: her token would end the other one's unseen.
     """
     token = secrets.token_urlsafe(32)
-    try:
-        with transaction.atomic():
-            server, _created = Server.objects.update_or_create(
-                name=name,
-                defaults={
-                    "seats": seats,
-                    "join_digest": _digest(token),
-                    "join_until": timezone.now() + TOKEN_LIFE,
-                },
-            )
-    except IntegrityError:
-        raise FleetRefused("name_taken") from None
-    note_server(server, "invited", actor=actor)
+    values = {
+        "seats": seats,
+        "join_digest": _digest(token),
+        "join_until": timezone.now() + TOKEN_LIFE,
+    }
+    with transaction.atomic():
+        server, created = Server.objects.get_or_create(name=name, defaults=values)
+        if not created:
+            locked = Server.objects.select_for_update().filter(pk=server.pk).first()
+            if locked is None:
+                raise FleetRefused("server_gone")
+            if _invited_by(locked) != (actor and actor.pk):
+                raise FleetRefused("name_taken")
+            Server.objects.filter(pk=locked.pk).update(**values)
+            server.refresh_from_db()
+        note_server(server, "invited", actor=actor)
     return server, token
+
+
+def _invited_by(server: Server) -> int | None:
+    invitations = FleetEvent.objects.filter(server=server, what="invited").order_by("-at", "-pk")
+    return invitations.values_list("actor", flat=True).first()
 
 
 def renew_token(*, server: Server, actor: Any) -> str:

@@ -14,7 +14,7 @@ from inference.models import Server
 from members.models import User
 from tests.inference.staff import rows
 from tests.inference.staff.pages import html
-from tests.inference.staff.test_replicas import said
+from tests.inference.staff.test_replicas import ROUNDS, post_at_once, said
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -95,6 +95,30 @@ def test_a_second_token_ends_the_first(admin: User, shared: None) -> None:
     client = signed_in(admin)
     first, second = invite(client)[1], invite(client)[1]
     assert (join(first).status_code, join(second).status_code) == (403, 200)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_add_the_same_server_at_once_one_is_told(
+    admin: User, other_admin: User, shared: None
+) -> None:
+    """A page with a token that is dead already would be found out on the host only."""
+    clients = [signed_in(admin), signed_in(other_admin)]
+    for n in range(ROUNDS):
+        name, answers = f"boreas-{n}", list[HttpResponse]()
+        data = {"name": name, "seats": "10"}
+        asked = [(one, "/staff/servers/add/", data) for one in clients]
+        assert post_at_once(asked, answers) == [200, 422]
+        told, shown = sorted(answers, key=lambda answer: -answer.status_code)
+        assert "There is a server of this name already." in html(told)
+        assert join(shown.context["token"]).status_code == 200
+
+
+def test_another_admin_ends_no_token_unseen(admin: User, other_admin: User, shared: None) -> None:
+    token = invite(signed_in(admin))[1]
+    answer = invite(signed_in(other_admin))[0]
+    refused = "There is a server of this name already. Its own page makes another token for it."
+    assert (answer.status_code, refused in html(answer)) == (422, True)
+    assert join(token).status_code == 200
 
 
 def test_another_token_changes_nothing_else(admin: User, shared: None) -> None:

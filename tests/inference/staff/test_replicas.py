@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 
 from inference.models import FleetEvent, Replica, Server, Slot
@@ -18,14 +19,16 @@ OUT = {"drain_minutes": "2", "at_deadline": "cut"}
 ROUNDS = 5
 
 
-def post_at_once(asked: list[tuple[Client, str, dict[str, Any]]]) -> list[int]:
+def post_at_once(
+    asked: list[tuple[Client, str, dict[str, Any]]], answers: list[HttpResponse] | None = None
+) -> list[int]:
     """In threads of their own, each with its own connection to the database; the statuses."""
-    together, statuses = threading.Barrier(len(asked)), list[int]()
+    together, found = threading.Barrier(len(asked)), [] if answers is None else answers
 
     def post(client: Client, path: str, data: dict[str, Any]) -> None:
         try:
             together.wait(10)
-            statuses.append(client.post(path, data).status_code)
+            found.append(client.post(path, data))
         finally:
             connection.close()
 
@@ -34,7 +37,7 @@ def post_at_once(asked: list[tuple[Client, str, dict[str, Any]]]) -> list[int]:
         thread.start()
     for thread in threads:
         thread.join(30)
-    return sorted(statuses)
+    return sorted(answer.status_code for answer in found)
 
 
 def said(client: Client, path: str, data: dict[str, Any] | None = None) -> list[str]:
