@@ -32,14 +32,18 @@ from inference.names import life
 
 
 def add(*, slot: Slot, server: Server, gpus: list[int], port: int, actor: Any) -> Replica:
-    """A place for an engine; nothing runs there until it is put in service."""
+    """A place for an engine; nothing runs there until it is put in service. Refused where its
+    slot's model could not: a slot gets one with other needs by a swap, of replicas that serve."""
     with transaction.atomic():
         locked = Server.objects.select_for_update().filter(pk=server.pk).first()
         if locked is None:
             raise FleetRefused("server_gone")
         _check_gpus(locked, gpus)
-        number = _free_place(slot)
-        replica = Replica(slot=slot, server=locked, gpus=sorted(gpus), port=port, number=number)
+        place = Slot.objects.select_for_update(no_key=True).get(pk=slot.pk)
+        replica = Replica(slot=place, server=locked, gpus=sorted(gpus), port=port)
+        if place.model:
+            _check_room(replica, place.model)
+        replica.number = _free_place(place)
         try:
             with transaction.atomic():
                 replica.save()
@@ -50,7 +54,6 @@ def add(*, slot: Slot, server: Server, gpus: list[int], port: int, actor: Any) -
 
 
 def _free_place(slot: Slot) -> int:
-    Slot.objects.select_for_update(no_key=True).get(pk=slot.pk)
     taken = set(slot.replicas.values_list("number", flat=True))
     number = next((n for n in range(1, PLACES + 1) if n not in taken), None)
     if number is None:
@@ -106,8 +109,9 @@ def _open(slot: Slot, model: CatalogModel) -> None:
 def _check_room(replica: Replica, model: CatalogModel) -> None:
     if model.kind != replica.slot.kind:
         raise FleetRefused("other_kind")
-    if len(replica.gpus) != model.gpus_needed:
-        raise FleetRefused("gpus_differ")
+    needed, there = model.gpus_needed, len(replica.gpus)
+    if needed != there:
+        raise FleetRefused("gpus_differ", model=model, needed=needed, there=there)
 
 
 def others_serving(replica: Replica) -> int:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from inference.fleet.errors import FleetRefused
 from inference.probes.words import OPERATORS as PROBE_WORDS
 from inference.smoke.words import WORDS as SMOKE_WORDS
 
@@ -46,7 +47,9 @@ REFUSALS = {
     ),
     "in_a_swap": _("A swap is changing this replica. Abort the swap, or wait until it is over."),
     "name_of_other_slot": _("Another slot answers to this name. Rename the slot or the model."),
-    "name_taken": _("Another server has that name."),
+    "name_taken": _(
+        "There is a server of this name already. Its own page makes another token for it."
+    ),
     "token_unknown": _("This token is unknown, used or older than a day. Ask for a new one."),
     "no_redis_for_servers": _(
         "GPU_REDIS_URL or ENGINE_API_KEY is not set for the web, so no server can be told."
@@ -68,6 +71,7 @@ REFUSALS = {
     ),
     "not_now": _("The swap's state has changed meanwhile. Look at it again."),
     "second_admin": _("Somebody else has to approve a swap than the one who planned it."),
+    "swap_too_late": _("A swap starts within a year from now. Choose an earlier time."),
     "in_the_past": _("That time is over. Choose a later one, or none to begin on approval."),
 }
 CAUSES = {
@@ -140,6 +144,13 @@ STATES = {
     "probe_run_failed": _("The calls that examples depend on could not be checked."),
     "not_restored": _("A replica was left on the new model: it is the only one that serves."),
 }
+NAMING: "dict[str, StrPromise]" = {
+    "gpus_differ": _(
+        "%(model)s needs another number of GPUs than this replica has: %(needed)s, and not"
+        " %(there)s."
+    ),
+}
+"""Of refusals that name what they are about."""
 WORDS: "dict[str, StrPromise | Promise]" = {
     **REFUSALS,
     **CAUSES,
@@ -155,3 +166,10 @@ REFUSED_FIELD = _("The model's entry in the catalogue has a value that no server
 
 def words(code: str) -> "StrPromise | Promise":
     return WORDS.get(code, REFUSED_FIELD if code.endswith("_refused") else UNKNOWN)
+
+
+def said(refusal: FleetRefused) -> str:
+    """With what the refusal names, if it names something."""
+    if refusal.named and refusal.code in NAMING:
+        return str(NAMING[refusal.code]) % refusal.named
+    return str(words(refusal.code))

@@ -15,7 +15,7 @@ from django.db.models import Model, QuerySet
 from django.utils import translation
 
 from inference.fleet.errors import FleetRefused
-from inference.fleet.words import WORDS, words
+from inference.fleet.words import WORDS, said
 from inference.models import CatalogModel, Replica, Server, Slot
 
 Row = dict[str, Any]
@@ -78,7 +78,7 @@ def run(command: BaseCommand, options: dict[str, Any]) -> None:
         try:
             rows: Sequence[Row] = getattr(command, f"do_{options['verb']}")(options)
         except FleetRefused as refusal:
-            raise CommandError(f"{words(refusal.code)} Nothing was changed.") from None
+            raise CommandError(f"{said(refusal)} Nothing was changed.") from None
         show(command, rows, as_json=bool(options.get("json")))
 
 

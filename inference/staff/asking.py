@@ -3,7 +3,7 @@
 from functools import partial
 
 from inference.fleet.errors import FleetRefused
-from inference.fleet.words import words
+from inference.fleet.words import said
 from nan import asking
 
-attempt = partial(asking.attempt, refusals=FleetRefused, words=lambda refusal: words(refusal.code))
+attempt = partial(asking.attempt, refusals=FleetRefused, words=said)

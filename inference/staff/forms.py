@@ -8,11 +8,20 @@ from django.core.validators import RegexValidator
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext_lazy as _
 
+from inference.fleet.errors import FleetRefused
+from inference.fleet.words import said
 from inference.models import CatalogModel, PublicName, Replica, Server, Slot
 from inference.staff.server_page import Gpu
 from nan import stale
 
 TAKEN = ("add", "join")
+REFUSED_FIELDS = {
+    "gpus_differ": "gpus",
+    "gpu_in_use": "gpus",
+    "gpu_unknown": "gpus",
+    "port_in_use": "port",
+    "pool_full": "slot",
+}
 SERVER_NAME = RegexValidator(
     r"^[a-z0-9][a-z0-9-]{0,39}\Z", _("Lower-case letters, digits and hyphens; at most 40.")
 )
@@ -38,7 +47,7 @@ class InviteForm(forms.Form):
     )
 
     def clean_name(self) -> str:
-        """Inviting one again that never reported makes a new token."""
+        """Of those that never reported, `inference.fleet.servers.invite` knows who invited them."""
         name = str(self.cleaned_data["name"])
         if name in TAKEN:
             raise forms.ValidationError(
@@ -125,6 +134,11 @@ class ReplicaForm(forms.Form):
         if self.server.replicas.filter(port=port).exists():
             raise forms.ValidationError(_("Another replica on this server has this port."))
         return port
+
+    def add_refusal(self, refusal: FleetRefused) -> None:
+        """Beside the field that it is about, where the server's form has it."""
+        field = REFUSED_FIELDS.get(refusal.code, "")
+        self.add_error(field if field in self.fields else None, said(refusal))
 
     @property
     def is_there(self) -> bool:

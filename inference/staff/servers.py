@@ -74,7 +74,7 @@ def add(request: HttpRequest) -> HttpResponse:
     try:
         server, token = fleet.invite(**form.cleaned_data, actor=request.user)
     except FleetRefused as refusal:
-        form.add_error(None, str(words(refusal.code)))
+        form.add_error("name", str(words(refusal.code)))
         return render(request, "staff/fleet/server_add.html", {"form": form}, status=422)
     return _invited(request, server, token)
 
@@ -260,24 +260,23 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
 def add_replica(request: HttpRequest, name: str) -> HttpResponse:
     view = _view(name)
     form = ReplicaForm(request.POST, server=view.server, gpus=view.gpus)
-    refused = ""
     if form.is_valid():
         chosen = {"gpus": [], **form.cleaned_data}
         try:
             replicas.add(server=view.server, actor=request.user, **chosen)
         except FleetRefused as refusal:
-            refused = str(words(refusal.code))
+            if not form.is_there:
+                form.add_refusal(refusal)
         else:
-            said = _("Added. Nothing runs there until you put it in service, on its own page.")
-            messages.success(request, said)
+            messages.success(
+                request,
+                _("Added. Nothing runs there until you put it in service, on its own page."),
+            )
             return redirect("staff_server", name)
     if form.is_there:
         messages.info(request, _("This replica is there already. Nothing was changed."))
-    elif refused:
-        messages.error(request, refused)
-    else:
-        return _page(request, view, status=422, replica_form=form)
-    return redirect("staff_server", name)
+        return redirect("staff_server", name)
+    return _page(request, view, status=422, replica_form=form)
 
 
 @require_POST

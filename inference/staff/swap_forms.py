@@ -9,7 +9,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from inference.fleet.words import words
 from inference.models import CatalogModel, Slot
+from inference.swaps.plan import FARTHEST
 from nan.leaks import refuse_keys
 
 AT_DEADLINE = (
@@ -123,6 +125,8 @@ class PlanForm(forms.Form):
         start_at = self.cleaned_data["start_at"]
         if start_at and start_at < timezone.now():
             raise forms.ValidationError(_("That time is over. Choose a later one, or none."))
+        if start_at and start_at > timezone.now() + FARTHEST:
+            raise forms.ValidationError(str(words("swap_too_late")))
         return start_at
 
     @property

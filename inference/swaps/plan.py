@@ -5,7 +5,7 @@ two admins, one counts and the other is told.
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -27,6 +27,10 @@ from inference.models import (
 )
 from inference.names import life
 from inference.swaps.parts import note, outdated
+
+
+FARTHEST = timedelta(days=366)
+"""What starts later was meant for another year."""
 
 
 class SwapRefused(FleetRefused):
@@ -61,6 +65,8 @@ def plan(
     replicas = _replicas(slot, model)
     if start_at is not None and start_at <= timezone.now():
         raise SwapRefused("in_the_past")
+    if start_at is not None and start_at > timezone.now() + FARTHEST:
+        raise SwapRefused("swap_too_late")
     try:
         with transaction.atomic():
             swap = Swap.objects.create(

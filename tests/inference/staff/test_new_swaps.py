@@ -104,6 +104,22 @@ def test_a_start_is_in_the_time_of_the_site(admin: User, fleet: Fleet) -> None:
     assert timezone.localtime(start_at).strftime("%Y-%m-%d %H:%M") == f"{day} 07:30"
 
 
+def test_a_start_is_within_a_year(admin: User, fleet: Fleet) -> None:
+    client = signed_in(admin)
+    too_late = timezone.localtime() + timedelta(days=367)
+    for start_at in ("9999-12-31T23:59", f"{too_late:%Y-%m-%dT%H:%M}"):
+        answer = client.post(NEW_SWAP, {**CHOICE, "start_at": start_at})
+        refused = "A swap starts within a year from now. Choose an earlier time."
+        assert (answer.status_code, answer.context["form"].errors) == (
+            422,
+            {"start_at": [refused]},
+        )
+        assert f'value="{start_at}"' in html(answer)
+    in_time = timezone.localtime() + timedelta(days=365)
+    answer = client.post(NEW_SWAP, {**CHOICE, "start_at": f"{in_time:%Y-%m-%dT%H:%M}"})
+    assert (answer.status_code, Swap.objects.count()) == (302, 1)
+
+
 def test_two_clicks_plan_one_swap(admin: User, other_admin: User, fleet: Fleet) -> None:
     client = signed_in(admin)
     first, second = client.post(NEW_SWAP, CHOICE), client.post(NEW_SWAP, CHOICE)
@@ -146,6 +162,7 @@ def test_what_would_be_refused_is_not_offered(
     CatalogModel.objects.filter(pk=new.pk).update(gpus_needed=2)
     page = html(client.get(NEW_SWAP))
     assert ("another number of GPUs" in page, "Propose it" in page) == (True, False)
+    assert "Birch 27B needs another number of GPUs than this replica has: 2, and not 1." in page
     CatalogModel.objects.filter(pk=new.pk).update(gpus_needed=1)
     monkeypatch.setattr(plan, "HELD_BY", [lambda _slot: "vote_open"])
     page = html(client.get(NEW_SWAP))

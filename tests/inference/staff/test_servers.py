@@ -211,6 +211,27 @@ def test_add_a_replica(admin: User) -> None:
     )
 
 
+def test_a_replica_that_its_slots_model_could_not_use_is_refused_when_it_is_added(
+    admin: User,
+) -> None:
+    slot, (one, _other), _new = rows.small_fleet(2)
+    rows.server("gpu-2")
+    client, path = signed_in(admin), "/staff/servers/gpu-2/replicas/"
+    needs = "Alder 35B A3B needs another number of GPUs than this replica has: 1, and not {}."
+    for gpus in ([], ["0", "1"]):
+        data = {"slot": slot.pk, "port": "8101", "gpus": gpus}
+        answer = client.post(path, data)
+        errors = answer.context["replica_form"].errors
+        assert (answer.status_code, errors) == (422, {"gpus": [needs.format(len(gpus))]})
+        assert needs.format(len(gpus)) in html(answer)
+    assert Replica.objects.count() == 2
+    empty = rows.slot("fresh")  # its first model may need none
+    assert said(client, path, {"slot": empty.pk, "port": "8101"})[0].startswith("Added.")
+    # One from before, whose slot has gone on to a model with other needs:
+    Replica.objects.filter(pk=one.pk).update(gpus=[0, 1], goal="off", state="off", model=None)
+    assert said(client, f"/staff/replicas/{one.pk}/in/") == [needs.format(2)]
+
+
 def test_fetch_weights(admin: User, told: list[tuple[Any, ...]]) -> None:
     rows.server("gpu-1")
     model = rows.catalogue_model("alder")
