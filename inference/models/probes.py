@@ -43,6 +43,7 @@ class ProbeRun(models.Model):
     OPEN: ClassVar[tuple[str, ...]] = (ProbeRunState.ASKED, ProbeRunState.RUNNING)
 
     class Cause(models.TextChoices):
+        FIRST = "first", pgettext_lazy("probes", "first")
         SWAP = "swap", pgettext_lazy("probes", "after a swap")
         NIGHT = "night", pgettext_lazy("probes", "nightly")
         ASKED = "asked", pgettext_lazy("probes", "asked for")

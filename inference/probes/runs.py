@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from inference import smoke, wake
@@ -40,7 +40,8 @@ KEY_SECONDS = 8
 LIMITS = smoke.Limits(first=20, whole=25)
 """More patience than a smoke test has: members use the same engine meanwhile."""
 Cause = ProbeRun.Cause
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
+SETTLED = timedelta(minutes=5)
+"""Of serving, before the first check: who starts the product looks around first."""
 NO_FAULT = ("probe_model_changed", "probe_model_away")
 """Why a run may end early without an alert: there are others for a model that is away."""
 
@@ -101,22 +102,33 @@ def answering() -> "QuerySet[Slot]":
 
 
 def ask_due(now: datetime) -> None:
-    """After each swap, and for each night that a model has seen, if later, when everything was
-    stopped. Nothing while a slot's model is being changed."""
+    """A few minutes after a slot's first model began to serve, after each swap, and each night; if
+    later, when everything was stopped. Nothing while a slot's model is being changed."""
     if not settings.PROBES:
         return
     night = _last_night(now)
-    for slot in _settled_slots().annotate(last=Max("probe_runs__asked_at")):
+    of_model = Q(probe_runs__model=F("model"))
+    for slot in _settled_slots().annotate(last=Max("probe_runs__asked_at", filter=of_model)):
         swap = _last_swap(slot)
         if swap and swap.finished_at and (slot.last is None or slot.last < swap.finished_at):
             ask(slots=[slot], cause=Cause.SWAP, swap=swap)
-        elif max(filter(None, (slot.last, slot.model_since)), default=LONG_AGO) < night:
+        elif slot.last is None:
+            if _serves_since(slot) <= now - SETTLED:
+                ask(slots=[slot], cause=Cause.FIRST)
+        elif max(filter(None, (slot.last, slot.model_since))) < night:
             ask(slots=[slot], cause=Cause.NIGHT)
 
 
 def _settled_slots() -> "QuerySet[Slot]":
     moving = Swap.objects.active().filter(slot=OuterRef("pk"))
     return answering().filter(~Exists(moving))
+
+
+def _serves_since(slot: Slot) -> datetime:
+    """The first of its engines that do."""
+    serving = Replica.objects.serving().filter(slot=slot, model=slot.model, goal=Goal.SERVE)
+    since: datetime | None = serving.aggregate(since=Min("state_since"))["since"]
+    return since or datetime.max.replace(tzinfo=UTC)
 
 
 def _last_swap(slot: Slot) -> Swap | None:

@@ -235,15 +235,62 @@ def moment(day: int, hour: int) -> datetime:
     return datetime(2026, 11, day, hour, 30, tzinfo=MADRID)
 
 
+def serving_since(at: datetime) -> None:
+    Replica.objects.update(state_since=at)
+    Slot.objects.update(model_since=at - timedelta(minutes=3))  # when an admin put it in
+
+
+def test_a_first_model_is_checked_a_few_minutes_after_it_began_to_serve(slot: Slot) -> None:
+    began = moment(10, 9)
+    serving_since(began)
+    for minutes in (0, 4):
+        runs.ask_due(began + timedelta(minutes=minutes))
+    assert not ProbeRun.objects.exists()
+    runs.ask_due(began + timedelta(minutes=5))
+    run = ProbeRun.objects.get()
+    assert (run.cause, run.model) == ("first", slot.model)
+    ProbeRun.objects.update(state="failed", asked_at=began + timedelta(minutes=5))
+    for at in (moment(10, 10), moment(11, 3)):
+        runs.ask_due(at)
+    assert ProbeRun.objects.count() == 1  # also if its calls could not be made
+    runs.ask_due(moment(11, 4))
+    newest = ProbeRun.objects.first()
+    assert newest
+    assert newest.cause == "night"
+
+
+def test_what_counts_is_that_an_engine_serves_not_that_a_model_was_put_in(slot: Slot) -> None:
+    """Loading takes long."""
+    serving_since(moment(10, 9))
+    Slot.objects.update(model_since=moment(10, 6))
+    runs.ask_due(moment(10, 9) + timedelta(minutes=4))
+    assert not ProbeRun.objects.exists()
+    second = rooms.serving(slot, rooms.server("second"), 2)
+    Replica.objects.filter(pk=second.pk).update(state_since=moment(10, 9) + timedelta(minutes=4))
+    runs.ask_due(moment(10, 9) + timedelta(minutes=5))  # the first of them counts
+    assert ProbeRun.objects.get().cause == "first"
+
+
+def test_another_model_that_came_without_a_swap_is_a_first_one_too(slot: Slot) -> None:
+    serving_since(moment(10, 9))
+    before = rooms.catalog_model("before")
+    ProbeRun.objects.create(slot=slot, model=before, cause="first", state="done")
+    runs.ask_due(moment(10, 10))
+    newest = ProbeRun.objects.first()
+    assert newest
+    assert (newest.cause, newest.model) == ("first", slot.model)
+
+
 def test_runs_are_due_once_a_night_and_after_each_swap(slot: Slot, settings: Settings) -> None:
     settings.PROBES = True
+    serving_since(moment(10, 3))
     new = rooms.catalog_model("new-model")
 
     def end_all(at: datetime) -> None:
         ProbeRun.objects.update(state="done", asked_at=at)
 
     runs.ask_due(moment(10, 5))
-    assert ProbeRun.objects.get().cause == "night"
+    assert ProbeRun.objects.get().cause == "first"
     end_all(moment(10, 5))
     for at in (moment(10, 6), moment(10, 23), moment(11, 3)):
         runs.ask_due(at)
@@ -264,14 +311,19 @@ def test_runs_are_due_once_a_night_and_after_each_swap(slot: Slot, settings: Set
     assert (newest.cause, newest.swap, newest.model) == ("swap", swap, new)
 
 
-def test_the_night_before_a_model_came_is_none_of_its_nights(slot: Slot) -> None:
-    """So a first start, on one's own machine too, does not begin with twenty calls."""
-    Slot.objects.update(model_since=moment(10, 9))
+def test_a_night_that_was_missed_is_made_up_for_at_the_next_start(slot: Slot) -> None:
+    ProbeRun.objects.create(
+        slot=slot, model=slot.model, cause="first", state="done", asked_at=moment(10, 9)
+    )
+    serving_since(moment(10, 9))
     for at in (moment(10, 9), moment(10, 23), moment(11, 3)):
         runs.ask_due(at)
-    assert not ProbeRun.objects.exists()
-    runs.ask_due(moment(11, 9))  # started again in the morning: the night was missed
-    assert ProbeRun.objects.get().cause == "night"
+    assert ProbeRun.objects.count() == 1
+    Replica.objects.update(state_since=moment(11, 9))
+    runs.ask_due(moment(11, 9))
+    newest = ProbeRun.objects.first()
+    assert newest
+    assert newest.cause == "night"
 
 
 AWAY = [{"goal": "off"}, {"state": "failed"}, {"state": "off", "goal": "off", "model": None}]

@@ -91,7 +91,7 @@ def test_pages_say_when_they_ran_and_whether_they_do(
 ) -> None:
     reader = signed_in(member)
     said = look(reader, WORKS)
-    assert "after each rotation and every night" in said
+    assert "after each rotation, and every night" in said
     assert "They have not been made yet." in said
     assert "Have them made now" not in said
     assert "Have them made now" in look(staff, WORKS)
