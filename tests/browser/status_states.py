@@ -1,5 +1,6 @@
 """The status page and the staff's incidents, in every state in which they look different."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
@@ -16,10 +17,11 @@ from inference.models import (
     SlotSample,
 )
 from inference.status.shelf import shelf
+from members.models import User
 from tests.browser.view import View, click, open_all
 from tests.inference.staff import rows
 from tests.inference.status.conftest import api_stood, stood
-from tests.people import staff
+from tests.people import applicant, let_in, staff
 
 FLAGS = {
     "max-model-len": 131_072,
@@ -52,6 +54,7 @@ def status_views() -> list[View]:
     shelf.forget()
     return [
         View("status", "/status/", None, open_all),
+        *_while_the_api_is_down(let_in(applicant("Hilda"), by=admin)),
         View("staff, incidents", "/staff/incidents/", admin),
         View("staff, incident", f"/staff/incidents/{incident.pk}/", admin),
         View("staff, incident refused", f"/staff/incidents/{past.pk}/", admin, _half),
@@ -70,6 +73,12 @@ def _api_was_down() -> None:
     began = api_stood("ggggg") - timedelta(minutes=2)
     Incident.objects.create(slot=None, began_at=began)
     open_alert("api_down", detail="api_gateway", at=began)
+
+
+def _while_the_api_is_down(member: User) -> Iterator[View]:
+    for name, path in (("aider", "/docs/examples/aider/"), ("key", "/key/"), ("usage", "/usage/")):
+        yield View(f"{name} while the api is down", path, member)
+    yield View("below status, not there", "/status/nothing/", member)
 
 
 def _half(page: Page) -> None:
