@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from inference import smoke
+from inference.excerpt import excerpt
 from inference.fleet.sight import engine
 from inference.models import Replica, ReplicaState
 
@@ -51,6 +52,6 @@ def _outcome(name: str, replica: Replica, about: smoke.Target) -> dict[str, Any]
         "name": name,
         "ok": outcome.ok,
         "code": outcome.code,
-        "detail": outcome.detail[:300],
+        "detail": excerpt(outcome.detail, 300),
         "seconds": round(outcome.seconds, 2),
     }

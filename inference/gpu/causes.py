@@ -7,7 +7,10 @@ failure is followed by others ("Engine core initialization failed").
 import re
 from collections.abc import Iterable
 
-TEXT_LENGTH = 300
+from inference.excerpt import excerpt
+
+TEXT_LENGTH = 400
+"""Of vLLM's longest sentence that is looked for, with its advice at the end; rows hold as much."""
 _PATTERNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("flag_refused", (r"unrecognized arguments: .+", r"invalid choice: .+")),
     ("speculative_bad", (r"validation errors? for SpeculativeConfig.*",)),
@@ -55,15 +58,15 @@ def recognise(
     if not serving:
         for code, pattern in _COMPILED:
             if found := _last(pattern, last):
-                return {"code": code, "text": found[:TEXT_LENGTH]}
+                return {"code": code, "text": excerpt(found, TEXT_LENGTH)}
     error = _last(_ERROR, last)
     if serving:
         name = _ERROR_NAME.search(error)
         error = name[0] if name else ""
     if exit_code is not None and exit_code < 0:
         text = f"Ended by signal {-exit_code}. {error}".strip()
-        return {"code": "killed", "text": text[:TEXT_LENGTH]}
-    return {"code": "died", "text": error[:TEXT_LENGTH]}
+        return {"code": "killed", "text": excerpt(text, TEXT_LENGTH)}
+    return {"code": "died", "text": excerpt(error, TEXT_LENGTH)}
 
 
 def _last(pattern: re.Pattern[str], lines: list[str]) -> str:

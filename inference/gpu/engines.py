@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from inference.excerpt import excerpt
 from inference.gpu import causes, kinds, logtail, processes, weights
 from inference.gpu.drivers import Driver, DriverError, Launch, Seen
 from inference.gpu.host import Host
@@ -55,7 +56,8 @@ class Engines:
             self._driver.start(record, self._launch(spec))
         except DriverError as error:
             log.warning("engine_not_started", instance=instance, error=str(error))
-            record.cause = {"code": "driver_failed", "text": str(error)[: causes.TEXT_LENGTH]}
+            text = excerpt(str(error), causes.TEXT_LENGTH)
+            record.cause = {"code": "driver_failed", "text": text}
         record.started_at = time.time()
         self._state.save(record)
 
@@ -197,7 +199,8 @@ class Engines:
 
     def _not_started(self, record: Record, refusal: SpecError) -> None:
         record.state = "exited"
-        record.cause = {"code": refusal.code, "text": refusal.text[: causes.TEXT_LENGTH]}
+        text = excerpt(refusal.text, causes.TEXT_LENGTH)
+        record.cause = {"code": refusal.code, "text": text}
         self._state.save(record)
 
 

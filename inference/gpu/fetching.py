@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from inference.excerpt import excerpt
 from inference.gpu import background, kinds, logtail, programs, weights
 from inference.gpu.host import Host
 from inference.gpu.spec import is_commit, is_repository
@@ -102,4 +103,4 @@ def _problem(host: Host, folder: Path, request: dict[str, Any]) -> str:
 
 
 def _failed(code: str, detail: str) -> dict[str, Any]:
-    return {"state": "failed", "percent": 0, "code": code, "detail": detail[:300]}
+    return {"state": "failed", "percent": 0, "code": code, "detail": excerpt(detail, 300)}

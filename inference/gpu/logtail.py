@@ -10,8 +10,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from inference.excerpt import excerpt
+
 LINES = 20
-LENGTH = 300
+LENGTH = 500
 TAIL_BYTES = 64 * 1024
 LARGEST = 32 * 1024 * 1024
 KEPT = 1024 * 1024
@@ -100,7 +102,7 @@ def _is_known(line: str) -> bool:
 def redacted(line: str, secrets: tuple[str, ...] = ()) -> str:
     for secret in secrets:
         line = line.replace(secret, "…")
-    return _SECRET.sub("…", line)[:LENGTH]
+    return excerpt(_SECRET.sub("…", line), LENGTH)
 
 
 def progress(lines: list[str]) -> Start:

@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from inference.excerpt import excerpt
 from inference.gpu import background, devices, fetching, kinds, logtail, programs, weights
 from inference.gpu.drivers import Driver, choose
 from inference.gpu.engines import Engines
@@ -159,4 +160,4 @@ def _last_line(text: str) -> str:
 
 
 def _verdict(name: str, code: str = "", detail: str = "") -> Verdict:
-    return {"name": name, "ok": not code, "code": code, "detail": detail[:300]}
+    return {"name": name, "ok": not code, "code": code, "detail": excerpt(detail, 300)}

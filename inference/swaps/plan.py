@@ -28,7 +28,6 @@ from inference.models import (
 from inference.names import life
 from inference.swaps.parts import note, outdated
 
-
 FARTHEST = timedelta(days=366)
 """What starts later was meant for another year."""
 

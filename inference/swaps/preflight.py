@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from inference.excerpt import excerpt
 from inference.fleet import specs, tell
 from inference.gpu.spec import SpecError
 from inference.models import Swap, SwapReplica
@@ -57,4 +58,4 @@ def _store(part: SwapReplica, checks: list[dict[str, Any]]) -> None:
 
 
 def _failed(name: str, code: str, detail: str = "") -> dict[str, Any]:
-    return {"name": name, "ok": False, "code": code, "detail": detail[:300]}
+    return {"name": name, "ok": False, "code": code, "detail": excerpt(detail, 300)}

@@ -59,7 +59,7 @@ def test_lines_are_few_short_and_without_secrets() -> None:
     lines += ["api_key sk-abcdefghijkl, Bearer abc.def and the-host-key"]
     found = logtail.shown(lines, serving=False, secrets=("the-host-key",))
     assert len(found) == 20
-    assert {len(line) for line in found[:-1]} == {300}
+    assert {len(line) for line in found[:-1]} == {500}
     assert found[-1] == "api_key …, Bearer … and …"
 
 
@@ -140,3 +140,23 @@ def test_after_it_has_served_only_the_errors_name_is_told() -> None:
     lines = ["ValueError: max_model_len and my secret diary, To serve at least one request"]
     found = causes.recognise(lines, exit_code=1, signalled=False, serving=True)
     assert found == {"code": "died", "text": "ValueError"}
+
+
+KV_SHORT = (
+    "To serve at least one request with the model's max seq len (262144), (24.00 GiB KV"
+    " cache is needed, which is larger than the available KV cache memory (19.27 GiB). Based on the"
+    " available memory, the estimated maximum model length is 210432. Try increasing"
+    " `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+)
+
+
+def test_a_reason_is_told_whole_or_up_to_a_word() -> None:
+    def told(error: str) -> str:
+        line = f"(EngineCore pid=9) ERROR 11-29 12:00:31 [core.py:1136] ValueError: {error}"
+        lines = logtail.shown([line], serving=False)
+        found = causes.recognise(lines, exit_code=1, signalled=False, serving=False)
+        return found["text"] if found else ""
+
+    assert told(KV_SHORT) == KV_SHORT
+    assert told("decreasing " * 60) == "ValueError: " + ("decreasing " * 35).rstrip() + "…"
+    assert told("x" * 900) == "ValueError: " + "x" * 387 + "…"
