@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from django import forms
 from django.forms.fields import InvalidJSONInput
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext as _
 from django.views.defaults import bad_request
 
@@ -22,7 +22,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class NoNulMiddleware:
-    """Postgres stores no NUL, so a query or a form with one is answered with 400."""
+    """Postgres stores no NUL. In an address, or in a field's name, it is answered with 400; from
+    what somebody typed or pasted into a form, where it can't be seen, it is taken out."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -30,16 +31,23 @@ class NoNulMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if _has_nul(request):
             return HttpResponse(bad_request(request, ValueError()).content, status=400)
+        if any("\0" in value for _name, values in request.POST.lists() for value in values):
+            sent = request.POST
+            request.POST = QueryDict(_without_nul(sent), encoding=sent.encoding)
         return self.get_response(request)
 
 
 def _has_nul(request: HttpRequest) -> bool:
-    if "\0" in request.path:
-        return True
-    sent = (request.GET, request.POST)
-    return any(
-        "\0" in name or "\0" in "".join(data.getlist(name)) for data in sent for name in data
-    )
+    names = (name for sent in (request.GET, request.POST) for name in sent)
+    values = (value for _name, found in request.GET.lists() for value in found)
+    return any("\0" in text for text in (request.path, *names, *values))
+
+
+def _without_nul(sent: QueryDict) -> str:
+    clean = QueryDict(mutable=True, encoding=sent.encoding)
+    for name, values in sent.lists():
+        clean.setlist(name, [value.replace("\0", "") for value in values])
+    return clean.urlencode()
 
 
 def number(text: str) -> int | None:

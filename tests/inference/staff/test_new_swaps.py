@@ -104,6 +104,15 @@ def test_a_start_is_in_the_time_of_the_site(admin: User, fleet: Fleet) -> None:
     assert timezone.localtime(start_at).strftime("%Y-%m-%d %H:%M") == f"{day} 07:30"
 
 
+def test_a_nul_that_was_pasted_costs_nothing_that_was_typed(admin: User, fleet: Fleet) -> None:
+    client, pasted = signed_in(admin), "As voted\0 in November"
+    answer = client.post(NEW_SWAP, {**CHOICE, "reason": pasted, "drain_minutes": "61"})
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["drain_minutes"])
+    assert 'value="As voted in November"' in html(answer)
+    assert client.post(NEW_SWAP, {**CHOICE, "reason": pasted}).status_code == 302
+    assert Swap.objects.get().reason == "As voted in November"
+
+
 def test_a_start_is_within_a_year(admin: User, fleet: Fleet) -> None:
     client = signed_in(admin)
     too_late = timezone.localtime() + timedelta(days=367)
