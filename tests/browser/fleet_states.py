@@ -17,6 +17,14 @@ REASON = (
 )
 
 
+PORT_HELD = {
+    "code": "port_taken",
+    "detail": "[Errno 98] Address already in use",
+    "checks": [],
+    "log": ["OSError: [Errno 98] Address already in use"],
+}
+
+
 def fleet_views(admin: User, other: User) -> Iterator[View]:
     slot, replicas, new = rows.small_fleet(3, prefix="atlas")
     yield from server_views(admin, slot, replicas)
@@ -167,6 +175,14 @@ def failed(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> 
     return swap
 
 
+def left_down(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
+    """The old model's engine failed as well; it serves again by now, and a later swap is open."""
+    swap = failed(slot, replicas, new, by)
+    rows.part(swap, replicas[0], "down", log=[REASON], left_down=PORT_HELD)
+    rows.swap(slot, new, by)
+    return swap
+
+
 def smoke(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) -> Swap:
     lost = {"name": "tools", "ok": False, "code": "smoke_tool_call_lost", "detail": ""}
     failure = {"error_code": lost["code"], "error_step": "smoke"}
@@ -205,6 +221,7 @@ SWAPS = {
     "watched": watched,
     "untouched": untouched,
     "failed": failed,
+    "left down": left_down,
     "smoke test failed": smoke,
     "refused": refused,
     "done": done,

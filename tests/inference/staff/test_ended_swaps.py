@@ -48,9 +48,10 @@ def test_both_causes_are_told_also_when_it_serves_again(admin: User, fleet: Flee
         ):
             assert said in page
         log = page.split('id="log-of-')[1].split("</details>")[0]
-        old, new_log = log.split("The new model, Birch 27B")
-        assert ("The old model, Alder 35B A3B" in old, "OSError: [Errno 98]" in old) == (True, True)
+        new_log, old_log = log.split("The old model, Alder 35B A3B")
+        assert ("The new model, Birch 27B" in new_log, "OSError" in new_log) == (True, False)
         assert "ValueError: the new engine&#x27;s last line" in new_log
+        assert "OSError: [Errno 98] Address already in use" in old_log
         serves_again(replicas[0])
 
 
