@@ -9,6 +9,7 @@ from inference.models import CatalogModel, Key, Slot
 from inference.names.shown import Shown, shown
 from members.models import User
 from tests.inference.names.conftest import Fleet, model
+from tests.inference.staff import rows
 from tests.people import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +37,7 @@ def test_the_key_page_follows_a_swap(
     member: User, make_key: Callable[[User], Key], fleet: Fleet, new: CatalogModel
 ) -> None:
     make_key(member)
+    rows.replica(fleet.slot, rows.server("gpu-1"))
     browser = signed_in(member)
     page = " ".join(browser.get("/key/").content.decode().split())
     assert "Old-One answers for now. Context: 100,000 tokens; longest answer: 30,000." in page
