@@ -37,7 +37,7 @@ def test_the_key_page_follows_a_swap(
     member: User, make_key: Callable[[User], Key], fleet: Fleet, new: CatalogModel
 ) -> None:
     make_key(member)
-    rows.replica(fleet.slot, rows.server("gpu-1"))
+    rows.replica(fleet.slot, rows.server("gpu-7"))
     browser = signed_in(member)
     page = " ".join(browser.get("/key/").content.decode().split())
     assert "Old-One answers for now. Context: 100,000 tokens; longest answer: 30,000." in page
