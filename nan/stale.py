@@ -13,8 +13,12 @@ FIELD = "seen"
 
 def digest(row: Model, names: Iterable[str]) -> str:
     """Of what a form shows of the row."""
-    values = [[name, getattr(row, name)] for name in names]
-    return sha256(json.dumps(values, default=str, sort_keys=True).encode()).hexdigest()[:16]
+    return mark([[name, getattr(row, name)] for name in names])
+
+
+def mark(shown: Any) -> str:
+    """Of whatever a page shows that decides what its button means."""
+    return sha256(json.dumps(shown, default=str, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def changed_since(sent: Any, row: Model, names: Iterable[str]) -> bool:

@@ -8,8 +8,8 @@ from inference.docs import markup
 from inference.docs.pages import Page
 from inference.examples import PLACEHOLDER
 
-KEY = """k={{ key }}; [ "${k#sk-}" = "$k" ] && k=${NAN_API_KEY-}; """
 NO_KEY = '[ "${k#sk-}" = "$k" ]'
+KEY = f"k={{{{ key }}}}; {NO_KEY} && k=${{NAN_API_KEY-}}; "
 
 
 def one_line(page: Page, folder_url: str) -> str:

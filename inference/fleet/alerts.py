@@ -24,16 +24,15 @@ def open_alert(
 ) -> None:
     """One that is open already says from now on what is true now, and is not told of again. `at`:
     when it began, if that was found out later."""
-    found = _open(code, about)
-    if found.exists():
-        if detail:
-            found.exclude(detail=detail[:400]).update(detail=detail[:400])
+    found, detail = _open(code, about), detail[:400]
+    told = found.values_list("detail", flat=True).first()
+    if told is not None:
+        if detail and detail != told:
+            found.update(detail=detail)
         return
     try:
         with transaction.atomic():
-            Alert.objects.create(
-                code=code, detail=detail[:400], opened_at=at or timezone.now(), **about
-            )
+            Alert.objects.create(code=code, detail=detail, opened_at=at or timezone.now(), **about)
     except IntegrityError:
         return
 

@@ -116,8 +116,7 @@ def _check_room(replica: Replica, model: CatalogModel) -> None:
 
 def others_serving(replica: Replica) -> int:
     """How many of the slot go on serving without it."""
-    rest = replica.slot.replicas.serving().filter(goal=Goal.SERVE)
-    return rest.exclude(pk=replica.pk).count()
+    return replica.slot.replicas.staying().exclude(pk=replica.pk).count()
 
 
 def take_out(
@@ -167,7 +166,7 @@ def remove(*, replica: Replica, actor: Any) -> None:
 def left_empty(server: Server) -> list[Slot]:
     """Slots that nothing would serve without this server's replicas."""
     here = server.replicas.filter(goal=Goal.SERVE).values_list("slot", flat=True)
-    elsewhere = Replica.objects.serving().filter(goal=Goal.SERVE).exclude(server=server)
+    elsewhere = Replica.objects.staying().exclude(server=server)
     return list(
         Slot.objects.filter(pk__in=here).exclude(pk__in=elsewhere.values("slot")).order_by("number")
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from kombu import Queue
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
@@ -63,8 +62,8 @@ def _waiting(server: Server) -> int:
 def drop_queue(server: Server) -> None:
     """Nobody reads what waits there; what is still meant is sent again."""
     try:
-        with app.connection_for_write() as connection:
-            Queue(server.queue, channel=connection.default_channel).purge()
+        with app.connection_or_acquire() as connection:
+            connection.default_channel.queue_purge(server.queue)
     except (OperationalError, RedisError):
         log.warning("queue_not_dropped", server=server.name)
 

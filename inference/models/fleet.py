@@ -147,6 +147,10 @@ class ReplicaQuerySet(models.QuerySet["Replica"]):
     def serving(self) -> "ReplicaQuerySet":
         return self.filter(state=ReplicaState.SERVING)
 
+    def staying(self) -> "ReplicaQuerySet":
+        """Those that serve and are to go on."""
+        return self.serving().filter(goal=Goal.SERVE)
+
 
 class Replica(models.Model):
     """One engine's place: a slot, on a server's GPUs and port, with a number in the pool.

@@ -19,7 +19,6 @@ from inference import smoke, wake
 from inference.engine import Engine
 from inference.fleet.alerts import close_alert, open_alert
 from inference.models import (
-    Goal,
     ProbeResult,
     ProbeRun,
     ProbeRunState,
@@ -92,9 +91,7 @@ def _new(slot: Slot, cause: str, swap: Swap | None = None) -> ProbeRun | None:
 
 def answering() -> "QuerySet[Slot]":
     """Of others, such as one that was taken out, probes would only tell that nobody answers."""
-    serving = Replica.objects.serving().filter(
-        slot=OuterRef("pk"), model=OuterRef("model"), goal=Goal.SERVE
-    )
+    serving = Replica.objects.staying().filter(slot=OuterRef("pk"), model=OuterRef("model"))
     return Slot.objects.filter(Exists(serving)).select_related("model").order_by("number")
 
 
@@ -126,7 +123,7 @@ def _settled_slots() -> "QuerySet[Slot]":
 
 def _serves_since(slot: Slot) -> datetime:
     """The first of its engines that do."""
-    serving = Replica.objects.serving().filter(slot=slot, model=slot.model, goal=Goal.SERVE)
+    serving = Replica.objects.staying().filter(slot=slot, model=slot.model)
     since: datetime | None = serving.aggregate(since=Min("state_since"))["since"]
     return since or datetime.max.replace(tzinfo=UTC)
 

@@ -1,15 +1,14 @@
 """What can be said of a swap before it is proposed, for the page that shows it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from django.utils import timezone
 
 from inference.models import CatalogModel, Replica, ReplicaState, Server, Slot, Swap
 from inference.swaps import plan as swaps
 from inference.swaps.outlook import Outlook, ReplicaFit, outlook
+from nan import stale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,4 +64,4 @@ class Preview:
             self.outlook.lost,
             [fit.replica.pk for fit in self.order],
         ]
-        return sha256(json.dumps(told).encode()).hexdigest()[:16]
+        return stale.mark(told)

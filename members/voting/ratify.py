@@ -24,7 +24,6 @@ from members.models import Candidate, User, Vote
 from members.voting import known, results
 from members.voting.proposals import catalogued
 from members.voting.refusals import WORDS, Refused
-from members.voting.rounds import FARTHEST
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +124,7 @@ def ratify(
     chosen = _chosen(found, model or found.model, despite_tie)
     if not (announcement_es.strip() and announcement_en.strip()):
         raise Refused("no_announcement")
-    if start_at > timezone.now() + FARTHEST:
+    if start_at > timezone.now() + plan.FARTHEST:
         raise Refused("starts_too_late")
     try:
         swap = plan.plan(

@@ -32,7 +32,7 @@ LONGEST = timedelta(days=60)
 SHORTEST = timedelta(hours=24)
 BOUNDS = ("closes_too_late", "closes_too_soon")
 FARTHEST = timedelta(days=366)
-"""What opens or starts later was meant for another year."""
+"""What opens later was meant for another year."""
 SAID = timedelta(minutes=1)
 """So long the log repeats that a vote can't open; it is tried at every beat until it can."""
 TAKEN = ("propose", "proposals", "recall", "add")

@@ -17,7 +17,7 @@ RULES = ("quorum_percent", "public_result", "opens_at", "closes_at")
 def mark(vote: Vote) -> str:
     """Of its rules, its dates and its options."""
     options = vote.candidates.order_by("position").values_list("code", flat=True)
-    return " ".join([stale.digest(vote, RULES), *options])
+    return stale.mark([stale.digest(vote, RULES), list(options)])
 
 
 @contextmanager
