@@ -30,7 +30,8 @@ def test_a_key_has_no_token_limit_budget_or_expiry(gateway: Gateway) -> None:
 
 
 def test_no_user_row_is_made(gateway: Gateway) -> None:
-    """With one, the member's key could mint keys without limits."""
+    """K13: none is needed for a key's calls to count; with one, the member's key could mint keys
+    without limits."""
     user = f"member-{uuid.uuid4().hex}"
     gateway.generate(user_id=user)
     assert gateway.get("/user/list", user_ids=user).json()["users"] == []

@@ -62,6 +62,7 @@ def test_from_writing_to_reading(mara: Client, other_member: User, admin: User) 
 
 @pytest.mark.parametrize("field", ["title", "version", "body"])
 def test_a_key_is_refused_with_a_hint_and_kept_nowhere(mara: Client, field: str) -> None:
+    """D2."""
     text = f"Use {KEY} in the file, that works"[: 40 if field == "version" else 200]
     answer = mara.post(f"{PAGE}write/", {**TEXT, field: text, "action": "save"})
     page = answer.content.decode()

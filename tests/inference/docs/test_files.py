@@ -167,6 +167,7 @@ def test_claude_code_keeps_the_prefix_and_asks_for_what_fits() -> None:
 
 
 def test_codex_speaks_responses() -> None:
+    """D5: it has dropped "chat"."""
     config = tomllib.loads(code_of("codex")["config.toml"])
     assert config["model_providers"]["nan"]["wire_api"] == "responses"
     assert config["model_providers"]["nan"]["base_url"] == f"{settings.API_URL}/v1"

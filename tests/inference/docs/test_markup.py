@@ -44,6 +44,7 @@ class Tags(HTMLParser):
 
 @pytest.mark.parametrize("source", HOSTILE)
 def test_hostile_text_is_inert(source: str) -> None:
+    """D2."""
     for tag, attributes in Tags(markup.text(source)).seen:
         assert tag in {"p", "a", "pre", "code", "div", "em"}
         assert set(attributes) <= ALLOWED.get(tag, set())
