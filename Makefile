@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run status stop shell test test-vllm test-clients lint format bench lock lock-engine messages compilemessages clean-data python
+.PHONY: help setup setup-dev run status stop shell test test-long test-vllm test-clients lint format bench lock lock-engine messages compilemessages clean-data python
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ shell: ## A shell with the settings of the running stack, for manage.py
 
 test: setup-dev ## All tests, against the real parts and a real browser (ARGS="-k waitlist" for some)
 	@$(VENV)/python -m pytest $(SHARED) $(ARGS)
+
+test-long: setup-dev ## Swaps that wait as long as real ones: 12 minutes of loading, a server away for an hour
+	@NAN_REAL_WAITS=1 $(VENV)/python -m pytest tests/journeys/test_swap_waits.py $(ARGS)
 
 test-vllm: setup-dev ## The engine's contract on real vLLM, on the CPU (x86-64, Python 3.11, 3 GB)
 	@$(VENV)/python deploy/engine/install.py --target .nan/engine --device cpu --models .nan/engine-models
