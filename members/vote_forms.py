@@ -11,6 +11,7 @@ from inference.models import CatalogModel, Slot
 from members.models.votes import SLUG
 from members.voting import rounds
 from nan.leaks import refuse_keys
+from nan.moments import MomentField
 
 
 def _slot() -> "forms.ModelChoiceField[Slot]":
@@ -23,17 +24,9 @@ def _slot() -> "forms.ModelChoiceField[Slot]":
     )
 
 
-def _when(label: Any) -> forms.DateTimeField:
-    """A time that the change of clocks skips or has twice is refused by Django's field."""
-    return forms.DateTimeField(
-        label=label,
-        help_text=format_lazy(_("In the time of {zone}."), zone=settings.TIME_ZONE),
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
-        error_messages={
-            "invalid": _("This is no single moment: not a date with a time, or the clocks change.")
-        },
-    )
+def _when(label: Any) -> MomentField:
+    zone = settings.TIME_ZONE
+    return MomentField(label=label, help_text=format_lazy(_("In the time of {zone}."), zone=zone))
 
 
 def _text(label: Any, *, rows: int = 3, longest: int = 1000, **more: Any) -> forms.CharField:

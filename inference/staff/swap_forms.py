@@ -13,6 +13,7 @@ from inference.fleet.words import words
 from inference.models import CatalogModel, Slot
 from inference.swaps.plan import FARTHEST
 from nan.leaks import refuse_keys
+from nan.moments import MomentField
 
 AT_DEADLINE = (
     (
@@ -108,12 +109,7 @@ class PlanForm(forms.Form):
         max_value=3600,
         initial=120,
     )
-    start_at = forms.DateTimeField(
-        label=gettext_lazy("Start at"),
-        required=False,
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
-    )
+    start_at = MomentField(label=gettext_lazy("Start at"), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -16,6 +16,7 @@ from inference.management.operating import Row, acting
 from inference.models import FleetEvent, Swap, SwapState
 from inference.staff import events
 from inference.swaps import plan as swaps
+from nan.moments import is_one_moment
 
 VERBS = {
     "approve": "another admin than the one who planned it, unless SWAP_SECOND_ADMIN=0",
@@ -140,7 +141,14 @@ def _time(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise CommandError(f"{text} is no time. Write it as 2026-12-01T07:30.") from None
-    return found if timezone.is_aware(found) else timezone.make_aware(found)
+    if timezone.is_aware(found):
+        return found
+    if not is_one_moment(found):
+        raise CommandError(
+            f"{text} is not one moment in {settings.TIME_ZONE}: the clocks are changed then. "
+            f"Add its zone: {text}+01:00."
+        )
+    return timezone.make_aware(found)
 
 
 def _row(swap: Swap) -> Row:

@@ -23,6 +23,7 @@ from members.tally import count, decide, mark
 from members.tally.table import lines
 from members.voting import closing, ratify, results, rounds
 from members.voting.refusals import Refused
+from nan.moments import is_one_moment
 
 
 class Command(BaseCommand):
@@ -188,8 +189,6 @@ def _moment(text: str) -> datetime:
         raise CommandError(f"{text} is no date with time. Write 2026-12-20T23:59.")
     if found.tzinfo:
         return found
-    zone = timezone.get_default_timezone()
-    early, late = found.replace(tzinfo=zone), found.replace(tzinfo=zone, fold=1)
-    if early.utcoffset() != late.utcoffset():
+    if not is_one_moment(found):
         raise CommandError(f"{text} is not one moment in Madrid. Add its zone: {text}+01:00.")
-    return early
+    return timezone.make_aware(found, timezone.get_default_timezone())

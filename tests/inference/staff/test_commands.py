@@ -151,6 +151,9 @@ def test_swaps(run: Run, admin: User, other_admin: User, settings: Settings) -> 
         run("swaps", "plan", "nan", "birch", "--start-at", "9999-12-31T23:59", *as_one)
     with pytest.raises(CommandError, match="is no time"):
         run("swaps", "plan", "nan", "birch", "--start-at", "soon", *as_one)
+    for twice_or_never in ("2027-03-28T02:30", "2026-10-25T02:30"):
+        with pytest.raises(CommandError, match="is not one moment in Europe/Madrid"):
+            run("swaps", "plan", "nan", "birch", "--start-at", twice_or_never, *as_one)
 
 
 def test_one_admin_starts_at_once_where_that_is_set(

@@ -104,6 +104,35 @@ def test_a_start_is_in_the_time_of_the_site(admin: User, fleet: Fleet) -> None:
     assert timezone.localtime(start_at).strftime("%Y-%m-%d %H:%M") == f"{day} 07:30"
 
 
+@pytest.mark.parametrize(
+    ("typed", "language", "said"),
+    [
+        (
+            "2027-03-28T02:30",
+            "en",
+            "On 28 Mar 2027 the clocks go forward, and there is no 02:30. "
+            "Choose a time an hour earlier or later.",
+        ),
+        (
+            "2027-10-31T02:30",
+            "es",
+            "El 31/10/2027 se retrasan los relojes y las 02:30 llegan dos veces. "
+            "Elige una hora antes o después.",
+        ),
+        ("soon", "en", "This is not a date with a time."),
+    ],
+)
+def test_a_start_that_is_no_single_moment(
+    typed: str, language: str, said: str, admin: User, fleet: Fleet
+) -> None:
+    client = signed_in(admin)
+    reader = {"Accept-Language": language}
+    User.objects.update(language=language)
+    answer = client.post(NEW_SWAP, {**CHOICE, "start_at": typed}, headers=reader)
+    assert (answer.status_code, answer.context["form"].errors) == (422, {"start_at": [said]})
+    assert (said in html(answer), Swap.objects.count()) == (True, 0)
+
+
 def test_a_nul_that_was_pasted_costs_nothing_that_was_typed(admin: User, fleet: Fleet) -> None:
     client, pasted = signed_in(admin), "As voted\0 in November"
     answer = client.post(NEW_SWAP, {**CHOICE, "reason": pasted, "drain_minutes": "61"})

@@ -127,6 +127,12 @@ def test_a_deadline_in_another_century_is_refused_beside_it(prepared: Vote, alma
         assert said in str(found.context[f"{action}_form"]["closes_at"].errors)
 
 
+def test_a_deadline_that_is_no_single_moment(prepared: Vote, alma: Client) -> None:
+    said = "On 28 Mar 2027 the clocks go forward, and there is no 02:30."
+    found = alma.post(f"{PAGE}open/", {"closes_at": "2027-03-28T02:30"})
+    assert (found.status_code, said in text(found)) == (422, True)
+
+
 def test_schedule(prepared: Vote, alma: Client) -> None:
     opens, closes = typed(1), typed(8)
     assert "It opens by itself" in act(alma, "schedule", opens_at=opens, closes_at=closes)
