@@ -30,6 +30,9 @@ ENVIRONMENT = frozenset((
 ))  # fmt: skip
 # The simulator's own; refused by a host whose engines are real.
 SIMULATOR = re.compile(r"SIM_[A-Z0-9_]{1,40}", re.ASCII)
+NO_HOST = "none.invalid"
+"""The one place that media may be fetched from: it never resolves (RFC 2606). An engine without a
+list fetches whatever a prompt names, from inside the servers' network."""
 SET_BY_THE_HOST = frozenset(("SIM_GPU_DIR", "SIM_GPU_TOTAL_MIB", "SIM_FAULTS_FILE"))
 VALUE = re.compile(r"[A-Za-z0-9_.,:=+|\[\]-]{0,200}", re.ASCII)
 FAULTS = re.compile(r"[A-Za-z0-9_.,:/-]{0,400}", re.ASCII)  # `org/name:fault`
@@ -136,6 +139,7 @@ class EngineSpec:
         words = [model_path, "--served-model-name", *self.names]
         words += [f"--host={self.host}", f"--port={self.port}"]
         words += [f"--shutdown-timeout={self.shutdown_timeout}", "--disable-uvicorn-access-log"]
+        words += [f"--allowed-media-domains={NO_HOST}"]
         for name, value in sorted(self.flags.items()):
             shown = template_path(str(value), model_path) if name == "chat-template" else value
             words += engine_flags.words(name, shown)

@@ -3,6 +3,7 @@
 import io
 import json
 import wave
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -114,6 +115,105 @@ def test_what_would_be_several_or_make_no_sense_is_refused(
 ) -> None:
     answer = post(alice, route, {"model": models["plain"], field: value})
     assert (answer.status_code, answer.json()) == (400, refusal(message, field))
+
+
+ELSEWHERE = (
+    "Images, sounds and files come with the request, as `data:TYPE;base64,CONTENT`. "
+    "Addresses and ids of files are not looked up."
+)
+INSIDE = "http://127.0.0.1:9/secret"
+AROUND = {  # how a part stands in a body of each route
+    ROUTES[0]: lambda part: {"messages": [{"role": "user", "content": [part]}]},
+    ROUTES[1]: lambda part: {"max_tokens": 9, "messages": [{"role": "user", "content": [part]}]},
+    ROUTES[2]: lambda part: {"input": [{"role": "user", "content": [part]}]},
+}
+
+
+@pytest.mark.parametrize("address", [INSIDE, "file:///etc/passwd", "https://example.org/a.png", ""])
+@pytest.mark.parametrize(
+    ("route", "part"),
+    [
+        (ROUTES[0], lambda a: {"type": "image_url", "image_url": {"url": a}}),
+        (ROUTES[0], lambda a: {"image_url": a}),
+        (ROUTES[0], lambda a: {"type": "video_url", "video_url": {"url": a, "detail": "low"}}),
+        (ROUTES[0], lambda a: {"type": "audio_url", "audio_url": {"url": a}}),
+        (ROUTES[0], lambda a: {"type": "file", "file": {"file_id": a}}),
+        (ROUTES[0], lambda a: {"type": "text", "text": "x", "uuid": "1", "image_url": a}),
+        (ROUTES[1], lambda a: {"type": "image", "source": {"type": "url", "url": a}}),
+        (ROUTES[1], lambda a: {"type": "document", "source": {"type": "file", "file_id": a}}),
+        (
+            ROUTES[1],
+            lambda a: {
+                "type": "tool_result",
+                "tool_use_id": "t",
+                "content": [{"type": "image", "source": {"type": "url", "url": a}}],
+            },
+        ),
+        (ROUTES[2], lambda a: {"type": "input_image", "image_url": a}),
+        (ROUTES[2], lambda a: {"type": "input_file", "file_url": a}),
+        (ROUTES[2], lambda a: {"type": "input_file", "file_id": a}),
+    ],
+)
+def test_nothing_is_fetched_for_a_request(
+    alice: Member, models: Models, route: str, part: Callable[[str], Any], address: str
+) -> None:
+    """Neither by LiteLLM nor by an engine: both stand in the servers' network."""
+    before = len(seen(models))
+    answer = post(alice, route, {"model": models["plain"], **AROUND[route](part(address))})
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, ELSEWHERE)
+    assert len(seen(models)) == before
+
+
+def test_an_image_in_a_tools_result_is_looked_at_too(alice: Member, models: Models) -> None:
+    found = {"type": "computer_screenshot", "image_url": INSIDE}
+    item = {"type": "computer_call_output", "call_id": "c", "output": found}
+    answer = post(alice, ROUTES[2], {"model": models["plain"], "input": [item]})
+    assert (answer.status_code, answer.json()) == (400, refusal(ELSEWHERE, "input"))
+
+
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+
+
+@pytest.mark.parametrize(
+    ("route", "content"),
+    [
+        (ROUTES[0], [{"type": "image_url", "image_url": {"url": PICTURE}}]),
+        (ROUTES[0], [{"type": "image_url", "image_url": {"url": "DATA" + PICTURE[4:]}}]),
+        (ROUTES[0], [{"type": "text", "text": f"see {INSIDE}"}]),
+        (ROUTES[0], INSIDE),
+        (
+            ROUTES[1],
+            [
+                {
+                    "type": "image",
+                    "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+                }
+            ],
+        ),
+        (ROUTES[2], [{"type": "input_image", "image_url": PICTURE}]),
+    ],
+)
+def test_what_comes_along_passes(alice: Member, models: Models, route: str, content: Any) -> None:
+    asked = AROUND[route]({})
+    (asked.get("messages") or asked["input"])[0]["content"] = content
+    answer = post(alice, route, {"model": models["plain"], **asked})
+    assert answer.status_code == 200, answer.text
+
+
+def test_what_a_tool_is_called_with_may_hold_any_address(alice: Member, models: Models) -> None:
+    talk = [
+        {"role": "user", "content": "x"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "get", "input": {"url": INSIDE}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": f"seen {INSIDE}"}],
+        },
+    ]
+    asked = {"model": models["plain"], "max_tokens": 9, "messages": talk}
+    assert post(alice, ROUTES[1], asked).status_code == 200
 
 
 def test_a_refused_body_takes_no_slot(alice: Member, models: Models) -> None:

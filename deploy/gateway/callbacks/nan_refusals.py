@@ -1,7 +1,8 @@
 """What is more than one request, or would make LiteLLM stumble: refused before it is read.
 
 One request takes one parallel slot, so whatever runs the model several times for one body is not
-offered. LiteLLM itself would also take a list of conversations, and model names with commas.
+offered. LiteLLM itself would also take a list of conversations, and model names with commas. What
+would have something fetched is in nan_media.py.
 """
 
 from __future__ import annotations
@@ -9,9 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+import nan_media
+
 LONGEST_EMBEDDINGS_LIST: Final = 2048  # OpenAI's own limit
 LONGEST_MODEL_NAME: Final = 200
 SEVERAL: Final = "Send several requests instead, up to your limit in parallel (5 as a rule)."
+ELSEWHERE: Final = (
+    "Images, sounds and files come with the request, as `data:TYPE;base64,CONTENT`. "
+    "Addresses and ids of files are not looked up."
+)
 
 # Where LiteLLM looks into a value without looking at its kind, and fails with a 500.
 OBJECTS: Final = {
@@ -52,6 +59,13 @@ def check(path: str, body: dict[str, Any]) -> None:
         _check_embeddings(body.get("input"))
     if path == "/v1/responses":
         _check_input(body.get("input"))
+    _check_media(body)
+
+
+def _check_media(body: dict[str, Any]) -> None:
+    for name in ("messages", "input"):
+        if nan_media.is_elsewhere(body.get(name)):
+            raise Refused(ELSEWHERE, name)
 
 
 def _check_model(model: Any) -> None:

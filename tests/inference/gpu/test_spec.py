@@ -122,6 +122,7 @@ def test_argv_is_one_word_for_each_flag() -> None:
     assert found == [
         "/hf/snapshot", "--served-model-name", "small", "nan", "--host=127.0.0.1", "--port=8101",
         "--shutdown-timeout=5", "--disable-uvicorn-access-log",
+        "--allowed-media-domains=none.invalid",
         "--chat-template=/hf/snapshot/chat_template.jinja", "--enable-auto-tool-choice",
         "--no-enable-prefix-caching", "--max-model-len=8192",
         '--speculative-config={"method":"ngram","num_speculative_tokens":3}',
