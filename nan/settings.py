@@ -56,6 +56,8 @@ GATEWAY_REDIS_URL = "" if GPU_HOST else env.redis("REDIS_URL", database=0)
 POOL_DIR = Path(env.text("POOL_DIR", str(STATE_DIR / "edge")))  # HAProxy's: socket, maps, state
 # Where the gateway finds the pool; each slot is a path below it.
 POOL_URL = env.text("POOL_URL", "http://127.0.0.1:8090").rstrip("/")
+# The edge's own: how long it holds a request that no engine can take. Here a page says it.
+POOL_QUEUE_SECONDS = env.number("POOL_QUEUE_SECONDS", 60)
 ENGINE_API_KEY = env.text("ENGINE_API_KEY", "")
 # Two people look at a swap before it runs. A community with one admin sets 0.
 SWAP_SECOND_ADMIN = env.flag("SWAP_SECOND_ADMIN", default=True)

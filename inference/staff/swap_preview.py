@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.utils import timezone
 
 from inference.models import CatalogModel, Replica, ReplicaState, Server, Slot, Swap
@@ -33,6 +34,15 @@ class Preview:
             refusal=swaps.refusal(slot=slot, model=model),
             open=slot.swaps.open().first(),
         )
+
+    @property
+    def queue_seconds(self) -> int:
+        """How long the edge holds a request that no engine can take."""
+        return int(settings.POOL_QUEUE_SECONDS)
+
+    @property
+    def name_days(self) -> int:
+        return int(settings.RETIRED_NAME_DAYS)
 
     @property
     def silent(self) -> list[Server]:

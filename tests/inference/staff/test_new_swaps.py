@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import formats, timezone
+from pytest_django import Settings
 
 from inference.models import CatalogModel, Server, Slot, Swap
 from inference.swaps import plan
@@ -36,12 +37,15 @@ def test_two_steps_without_a_script(admin: User, fleet: Fleet) -> None:
     assert swap.parts.count() == 2
 
 
-def test_the_preview_names_the_gap_and_what_does_not_fit(admin: User) -> None:
+def test_the_preview_names_the_gap_and_what_does_not_fit(admin: User, settings: Settings) -> None:
+    settings.POOL_QUEUE_SECONDS, settings.RETIRED_NAME_DAYS = 45, 9
     rows.small_fleet(1)
     rows.catalogue_model("giant", weights_mib=400_000, context_length=16_384, load_seconds=840)
     page = html(signed_in(admin).get("/staff/swaps/new/?slot=nan&model=giant"))
     assert "A gap: there is one replica" in page
     assert "(at most 14 min)" in page
+    assert "Requests wait up to 45 s, then get a 503" in page
+    assert "retires 9 days later" in page
     assert "The context goes from 32,768 to 16,384 tokens." in page
     assert "does not fit" in page
 
