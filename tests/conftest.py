@@ -14,7 +14,9 @@ from tests.services import own
 from tests.stack import ROOT, Stack
 
 # Seconds that are minutes on a real server.
-HURRIED = {"ENGINE_KILL_SECONDS": "12", "MEMORY_SECONDS": "8"}
+HURRIED = {"ENGINE_KILL_SECONDS": "12", "MEMORY_SECONDS": "8", "POOL_QUEUE_SECONDS": "20"}
+# As on a real one; a stack of one's own machine does without.
+TWO_ADMINS = {"SWAP_SECOND_ADMIN": "1"}
 STACKS = Path(os.environ.get("NAN_TEST_STACK", ROOT / ".nan" / "test-stack"))
 STACK = "stack"
 STARTED: list[Stack] = []
@@ -37,7 +39,8 @@ def _quick_passwords(settings: Settings) -> None:
 def stack() -> Iterator[Stack]:
     """The whole product on real parts; see tests/stack.py."""
     folder = own(STACKS)
-    running = Stack(folder, extra={"SIM_FAULTS_FILE": str(folder / FAULTS), **HURRIED})
+    extra = {"SIM_FAULTS_FILE": str(folder / FAULTS), **HURRIED, **TWO_ADMINS}
+    running = Stack(folder, extra=extra)
     running.local("clean-data", "--yes")
     STARTED.append(running)
     try:

@@ -39,7 +39,7 @@ class Load:
     """`streams` clients that stream one answer after another, and one that calls plainly.
 
     Routes go round: chat, messages, responses. An answer has `tokens` words, which at the
-    simulator's pace take `tokens / 400` seconds.
+    simulator's pace take `tokens / 400` seconds, `sleep` seconds after the question.
     """
 
     base: str
@@ -47,6 +47,7 @@ class Load:
     model: str = "nan"
     streams: int = 4
     tokens: int = 400
+    sleep: float = 0
     pause: float = 0.05
     calls: list[Call] = field(default_factory=list)
     _end: threading.Event = field(default_factory=threading.Event, repr=False)
@@ -104,7 +105,7 @@ class Load:
     def _ask(
         self, client: httpx.Client, route: str, stream: bool, heard: dict[str, Any]
     ) -> tuple[str, str]:
-        body = _body(route, self.model, self.tokens, stream=stream)
+        body = _body(route, self, stream=stream)
         headers = {"Authorization": f"Bearer {self.key}"}
         with client.stream("POST", route, json=body, headers=headers) as answer:
             heard["status"] = answer.status_code
@@ -117,13 +118,13 @@ class Load:
         return _how_it_ended(route, text, stream=stream)
 
 
-def _body(route: str, model: str, tokens: int, *, stream: bool) -> dict[str, Any]:
-    text = f"[sim:tokens={tokens}] count"
+def _body(route: str, load: Load, *, stream: bool) -> dict[str, Any]:
+    text = f"[sim:tokens={load.tokens}][sim:sleep={load.sleep:g}] count"
+    body = {"model": load.model, "stream": stream}
     if route == "/v1/responses":
-        limit = {"max_output_tokens": 4 * tokens}
-        return {"model": model, "input": text, "stream": stream, **limit}
+        return {**body, "input": text, "max_output_tokens": 4 * load.tokens}
     messages = [{"role": "user", "content": text}]
-    return {"model": model, "max_tokens": 4 * tokens, "stream": stream, "messages": messages}
+    return {**body, "max_tokens": 4 * load.tokens, "messages": messages}
 
 
 def _how_it_ended(route: str, text: str, *, stream: bool) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 ON_STACK = (
     "tests/browser/test_journey.py",
+    "tests/browser/test_swap_by_click.py",
     "tests/browser/test_vote_round.py",
     "tests/monitoring/test_scrapes.py",
 )

@@ -174,7 +174,9 @@ from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.test import Client
 from members.models import User
 
-user = User.objects.create(email=sys.argv[1], language="en", is_staff=True, is_superuser=True)
+user = User.objects.create(
+    email=sys.argv[1], language=sys.argv[2], is_staff=True, is_superuser=True
+)
 EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
 TOTP.activate(user, generate_totp_secret())
 client = Client()
@@ -183,9 +185,9 @@ print(client.cookies["session"].value)
 """
 
 
-def admin(stack: Stack) -> Visitor:
+def admin(stack: Stack, *, language: str = "en") -> Visitor:
     """An admin who has signed in, with a second factor."""
-    person = Visitor(stack, f"admin{next(NUMBERS)}@example.org")
-    session = stack.python(MAKE_ADMIN, person.email).split()[-1]
+    person = Visitor(stack, f"admin{next(NUMBERS)}@example.org", language)
+    session = stack.python(MAKE_ADMIN, person.email, language).split()[-1]
     person.http.cookies.set("session", session, domain="localhost.local")
     return person

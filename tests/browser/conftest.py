@@ -27,7 +27,7 @@ def window(browser: Browser, stack: Stack) -> Iterator[Open]:
     opened: list[Window] = []
 
     def open_one(**options: Any) -> Window:
-        context = browser.new_context(locale="en", **options)
+        context = browser.new_context(**{"locale": "en", **options})
         context.set_default_timeout(15_000)
         opened.append(Window(context, stack))
         return opened[-1]
