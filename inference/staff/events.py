@@ -66,6 +66,6 @@ def remark(event: FleetEvent) -> str:
     """The detail, in words where it is a code."""
     if event.what in ("cut", "drain_deadline"):
         return _("Requests: %(count)s") % {"count": event.detail}
-    if event.what in ("added", "removed") and event.replica_id:
-        return ""
+    if event.replica_id and event.detail == str(event.replica):
+        return ""  # its link stands before it
     return str(words(event.detail)) if event.detail in WORDS else event.detail

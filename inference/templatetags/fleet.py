@@ -13,7 +13,7 @@ from django.utils.translation import pgettext, pgettext_lazy
 
 from inference.fleet import words as catalogue
 from inference.models import ReplicaState, Swap, SwapReplica, SwapState
-from inference.staff import events, model_form
+from inference.staff import engine_words, events, model_form
 from inference.staff.live import Part
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 register = template.Library()
 register.filter(events.happened)
 register.filter(events.remark)
+register.filter(engine_words.phase)
+register.filter(engine_words.check)
 MIB_PER_GIB = 1024
 STEPS: "dict[str, StrPromise]" = {
     "preflight": pgettext_lazy("step", "Checks before the start"),

@@ -19,7 +19,7 @@ register = template.Library()
 COLUMNS: "dict[str, StrPromise]" = {
     "requests": _("Requests"),
     "prompt_tokens": _("Input tokens"),
-    "cached_tokens": _("from the cache"),
+    "cached_tokens": _("From the cache"),
     "completion_tokens": _("Output tokens"),
     "refused_rpm": _("Refused: a minute"),
     "refused_parallel": _("Refused: in parallel"),

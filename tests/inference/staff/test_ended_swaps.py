@@ -72,7 +72,7 @@ def test_what_was_at_its_end_stands_apart_from_what_is_now(admin: User, fleet: F
         True,
         False,
     )
-    assert "<dt>Left at its end</dt> <dd> down (1), Birch 27B (1) </dd>" in page
+    assert "<dt>Left at its end</dt> <dd> down (1 replica), Birch 27B (1 replica) </dd>" in page
     now = page.split('<h2 id="slot-now">The slot now</h2>')[1].split("</section>")[0]
     assert "<dt>Serving now</dt> <dd> Alder 35B A3B (2)" in now
     assert ("Serving now" in page.replace(now, ""), "0 of 2" in page) == (False, False)

@@ -163,7 +163,7 @@ def test_draining_says_what_still_runs(admin: User, fleet: Fleet) -> None:
     page = html(signed_in(admin).get(f"/staff/swaps/{swap.pk}/"))
     assert "3 requests still run." in page
     assert "gpu-1:8101: draining." in page
-    assert "Alder 35B A3B (1)" in page  # the other one serves
+    assert "Alder 35B A3B (1 replica)" in page  # the other one serves
 
 
 def test_loading_shows_times_progress_and_log(admin: User, fleet: Fleet) -> None:
@@ -200,7 +200,7 @@ def test_a_failure_names_step_reason_and_what_serves(admin: User, fleet: Fleet) 
     sentence = "What the weights leave of the memory does not hold one full context."
     assert f"<strong>Start:</strong> {sentence}" in page
     assert "19.27 GiB" in page
-    assert "Alder 35B A3B (2)" in page
+    assert "Alder 35B A3B (2 replicas)" in page
     assert '<li class="failed">' in page
 
 
