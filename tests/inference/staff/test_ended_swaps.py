@@ -74,7 +74,7 @@ def test_what_was_at_its_end_stands_apart_from_what_is_now(admin: User, fleet: F
     )
     assert "<dt>Left at its end</dt> <dd> down (1 replica), Birch 27B (1 replica) </dd>" in page
     now = page.split('<h2 id="slot-now">The slot now</h2>')[1].split("</section>")[0]
-    assert "<dt>Serving now</dt> <dd> Alder 35B A3B (2)" in now
+    assert "<dt>Serving now</dt> <dd> Alder 35B A3B (2 replicas)" in now
     assert ("Serving now" in page.replace(now, ""), "0 of 2" in page) == (False, False)
     marked = 'bad">{}</span> <span class="small muted">at the swap\'s end<'
     for state in ("down", "left on the new model"):
