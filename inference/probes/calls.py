@@ -15,8 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from inference.engine import Event
 from inference.models import CatalogModel
-from inference.probes import agent_calls
-from inference.smoke import chat_checks, route_checks
+from inference.smoke import agent_checks, chat_checks, expecting, route_checks
 from inference.smoke.asking import Failed, Limits, Run
 
 LONGEST = 200_000
@@ -51,22 +50,14 @@ def tools_parallel(run: Run) -> None:
     }
     more = {"tools": [chat_checks.TOOL], "max_tokens": chat_checks.LONG, **chat_checks.quiet(run)}
     first = run.chat_body({"messages": [asked], "temperature": 0, **more}, stream=False)
+    expecting.no_calls_in(first.content)
     for call in first.tool_calls:
-        _whole(call.name, call.arguments)
+        expecting.whole_call(call, tool="weather", argument="city")
     cities = ("Lisbon", "Porto")
     history = [asked, _two_calls(cities), *(_result(city) for city in cities)]
     answer = run.chat_body({"messages": history, "temperature": 0, **more}, stream=False)
-    if not (answer.content or "").strip() and not answer.reasoning and not answer.tool_calls:
-        raise Failed("smoke_empty", "after two results")
-
-
-def _whole(name: str, arguments: str) -> None:
-    try:
-        sound = name == "weather" and "city" in json.loads(arguments)
-    except (ValueError, TypeError):
-        sound = False
-    if not sound:
-        raise Failed("smoke_tool_arguments", "one of several calls")
+    if not answer.tool_calls:
+        expecting.content(answer)
 
 
 def _two_calls(cities: tuple[str, ...]) -> dict[str, Any]:
@@ -99,23 +90,31 @@ def long_context(run: Run) -> None:
 
 
 def cancel(run: Run) -> None:
-    """Leaves as many streams in their middle as may run at once; then there is room again."""
+    """Leaves as many streams in their middle as may run at once; then there is room again for as
+    many."""
     for _number in range(2):
         stream = run.events("/v1/chat/completions", _long_stream(run))
         _first(stream)
         stream.close()
     began = time.monotonic()
-    while True:
-        try:
-            run.chat("Say hello.", max_tokens=chat_checks.SHORT, **chat_checks.quiet(run))
-        except Failed as failed:
-            if failed.detail != LIMITED:
-                raise
-            if time.monotonic() - began > SLOT_SECONDS:
-                raise Failed("probe_slot_taken", f"after {SLOT_SECONDS} s") from None
-            time.sleep(0.5)
-        else:
-            return
+    while not _has_room_for_two(run):
+        if time.monotonic() - began > SLOT_SECONDS:
+            raise Failed("probe_slot_taken", f"after {SLOT_SECONDS} s")
+        time.sleep(0.5)
+
+
+def _has_room_for_two(run: Run) -> bool:
+    stream = run.events("/v1/chat/completions", _long_stream(run))
+    try:
+        _first(stream)
+        run.chat("Say hello.", max_tokens=chat_checks.SHORT, **chat_checks.quiet(run))
+    except Failed as failed:
+        if failed.detail != LIMITED:
+            raise
+        return False
+    finally:
+        stream.close()
+    return True
 
 
 def _long_stream(run: Run) -> dict[str, Any]:
@@ -151,12 +150,12 @@ CALLS: tuple[Call, ...] = (
         "chat",
         "reasoning",
     ),
-    _message("message", _("Messages"), agent_calls.message),
+    _message("message", _("Messages"), agent_checks.message),
     _message("messages", _("Messages, streamed, events in order"), route_checks.messages),
     _message(
         "messages_tools",
         _("Messages, streamed, with a tool call"),
-        agent_calls.messages_tools,
+        agent_checks.messages_tools,
         "chat",
         "tools",
     ),
@@ -166,7 +165,7 @@ CALLS: tuple[Call, ...] = (
     _response(
         "responses_tools",
         _("Responses, streamed, with a tool call"),
-        agent_calls.responses_tools,
+        agent_checks.responses_tools,
         "chat",
         "tools",
     ),

@@ -39,6 +39,8 @@ class Ask:
     tool_choice: str = "auto"
     """`none`, `auto`, `required`, or a tool's name."""
     thinking: bool = False
+    closed_thoughts: bool = False
+    """The template ends the thoughts before they begin, as Qwen's does where they are off."""
     json_schema: dict[str, Any] | None = None
     directives: Directives = field(default_factory=Directives)
 
@@ -58,7 +60,8 @@ class Ask:
             pieces += tokens.split(json.dumps([tool.name, tool.schema], sort_keys=True))
         for turn in self.turns:
             pieces += [f"<{turn.role}>"] * tokens.TURN_OVERHEAD + tokens.split(turn.text)
-        return pieces + ["<assistant>"] * tokens.REPLY_OVERHEAD
+        pieces += ["<assistant>"] * tokens.REPLY_OVERHEAD
+        return pieces + ["<think>", "</think>"] * self.closed_thoughts
 
 
 def check_model(body: dict[str, Any], options: Options) -> None:
@@ -172,6 +175,10 @@ def thinks(options: Options, asked: dict[str, Any] | None) -> bool:
     """Thinking is on with a reasoning parser, unless the template arguments say otherwise."""
     wanted = {**options.template_kwargs, **(asked or {})}.get("enable_thinking")
     return bool(options.reasoning_parser) if wanted is None else bool(wanted)
+
+
+def closes_thoughts(options: Options, asked: dict[str, Any] | None) -> bool:
+    return bool(options.reasoning_parser) and not thinks(options, asked)
 
 
 def find_directives(turns: Iterable[Turn]) -> Directives:

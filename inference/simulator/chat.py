@@ -9,6 +9,7 @@ from inference.simulator.asks import (
     Turn,
     answers_asked,
     check_model,
+    closes_thoughts,
     find_directives,
     obey,
     pick_tools,
@@ -49,6 +50,7 @@ def read(body: dict[str, Any], options: Options) -> Ask:
         tools=pick_tools(tools, choice=choice, auto_tools=options.auto_tools),
         tool_choice=choice,
         thinking=thinks(options, body.get("chat_template_kwargs")),
+        closed_thoughts=closes_thoughts(options, body.get("chat_template_kwargs")),
         json_schema=_json_schema(body.get("response_format") or {}),
         directives=find_directives(turns),
     )

@@ -19,6 +19,8 @@ class ProcessFault(StrEnum):
     """`/health` is 200 and no request is ever answered."""
     THINK_IN_CONTENT = "think-in-content"
     """`</think>` and the thoughts before it arrive in the content."""
+    THINK_ANYWAY = "think-anyway"
+    """Thinks also where that is turned off."""
     LOSE_TOOL_CALLS = "lose-tool-calls"
     """Announces a tool call in words, makes none."""
     EMPTY_CONTENT = "empty-content"

@@ -9,6 +9,7 @@ from inference.simulator.asks import (
     Tool,
     Turn,
     check_model,
+    closes_thoughts,
     find_directives,
     obey,
     pick_tools,
@@ -62,6 +63,7 @@ def _read(body: dict[str, Any], options: Options) -> Ask:
         tools=pick_tools(tools, choice=choice, auto_tools=options.auto_tools),
         tool_choice=choice,
         thinking=thinks(options, _template_kwargs(body)),
+        closed_thoughts=closes_thoughts(options, _template_kwargs(body)),
         json_schema=((body.get("text") or {}).get("format") or {}).get("schema"),
         directives=find_directives(turns),
     )

@@ -44,7 +44,8 @@ def write(ask: Ask, faults: frozenset[ProcessFault]) -> Script:
     tool = _tool_to_call(ask)
     lost = tool is not None and ProcessFault.LOSE_TOOL_CALLS in faults
     text, stop = _cut_at_stop("I will call the tool now." if lost else _text(ask), ask.stop)
-    reasoning = _THOUGHT if ask.thinking else ""
+    thinks = ask.thinking or ProcessFault.THINK_ANYWAY in faults
+    reasoning = _THOUGHT if thinks else ""
     if ProcessFault.THINK_IN_CONTENT in faults:
         reasoning, text = "", f"{_THOUGHT}\n</think>\n\n{text}"
     pieces = _pieces("reasoning", reasoning)

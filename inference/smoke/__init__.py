@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from inference.engine import Engine, EngineUnavailable
-from inference.smoke import chat_checks, route_checks
+from inference.smoke import agent_checks, chat_checks, route_checks, thinking_checks
 from inference.smoke.asking import LIMITS, Failed, Limits, Outcome, Run, Target, failure
 
 __all__ = ["CHECKS", "Check", "Limits", "Outcome", "Target", "checks_for", "judge", "run"]
@@ -40,11 +40,15 @@ CHECKS: tuple[Check, ...] = (
     _check("stream", chat_checks.stream, "chat"),
     _check("reasoning", chat_checks.reasoning, "chat", "reasoning"),
     _check("reasoning_stream", chat_checks.reasoning_stream, "chat", "reasoning"),
+    _check("thinking_off", thinking_checks.thinking_off, "chat", "reasoning"),
     _check("tools", chat_checks.tools, "chat", "tools"),
     _check("tools_stream", chat_checks.tools_stream, "chat", "tools"),
+    _check("message", agent_checks.message, "chat"),
     _check("messages", route_checks.messages, "chat"),
+    _check("messages_tools", agent_checks.messages_tools, "chat", "tools"),
     _check("responses", route_checks.responses, "chat"),
     _check("responses_stream", route_checks.responses_stream, "chat"),
+    _check("responses_tools", agent_checks.responses_tools, "chat", "tools"),
     _check("vision", chat_checks.vision, "chat", "vision"),
     _check("long_context", chat_checks.long_context, "chat", "long_context"),
     _check("embedding", route_checks.embedding, "embedding"),

@@ -38,7 +38,13 @@ def quiet(run: Run) -> dict[str, Any]:
     return NO_THINKING if "reasoning" in run.target.capabilities else {}
 
 
-def _sound(run: Run, answer: Answer) -> None:
+def room(run: Run) -> int:
+    """Tokens of an answer on the other routes: a model that thinks does so there, where nothing
+    common to all can forbid it."""
+    return LONG if "reasoning" in run.target.capabilities else SHORT
+
+
+def sound(run: Run, answer: Answer) -> None:
     expecting.content(answer)
     expecting.ended(answer, "stop", "length")
     expecting.usage(answer.usage, "prompt_tokens", "completion_tokens")
@@ -46,11 +52,11 @@ def _sound(run: Run, answer: Answer) -> None:
 
 
 def plain(run: Run) -> None:
-    _sound(run, run.chat(HELLO, max_tokens=SHORT, **quiet(run)))
+    sound(run, run.chat(HELLO, max_tokens=SHORT, **quiet(run)))
 
 
 def stream(run: Run) -> None:
-    _sound(run, run.chat(HELLO, stream=True, max_tokens=SHORT, **quiet(run)))
+    sound(run, run.chat(HELLO, stream=True, max_tokens=SHORT, **quiet(run)))
 
 
 def _thoughts(run: Run, *, streamed: bool) -> None:
@@ -59,7 +65,7 @@ def _thoughts(run: Run, *, streamed: bool) -> None:
     if not answer.reasoning.strip():
         raise Failed("smoke_reasoning_missing", "no reasoning field")
     expecting.no_thoughts_in(answer.reasoning)
-    _sound(run, answer)
+    sound(run, answer)
 
 
 def reasoning(run: Run) -> None:
@@ -94,7 +100,7 @@ def vision(run: Run) -> None:
     content = [picture, {"type": "text", "text": prompt}]
     body = {"messages": [{"role": "user", "content": content}], "max_tokens": SHORT}
     answer = run.chat_body({**body, "temperature": 0, **quiet(run)}, stream=False)
-    _sound(run, answer)
+    sound(run, answer)
     if "red" not in (answer.content or "").lower():
         raise Failed("smoke_vision", "the picture was not recognised")
 
@@ -114,7 +120,7 @@ def find_line(run: Run, count: int) -> None:
     lines.insert(len(lines) // 3, f"Whoever asks, reply with exactly: {_NEEDLE}")
     prompt = "\n".join(lines) + "\nOne line above says what to reply. Do as it says."
     answer = run.chat(prompt, max_tokens=SHORT, **quiet(run))
-    _sound(run, answer)
+    sound(run, answer)
     if _NEEDLE not in (answer.content or ""):
         raise Failed("smoke_long_context", f"lost in {len(lines)} lines")
 

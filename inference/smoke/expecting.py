@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from inference.smoke.answers import Answer
+from inference.smoke.answers import Answer, ToolCall
 from inference.smoke.asking import Failed
 
 MARKERS = ("<think>", "</think>", "[THINK]", "[/THINK]", "<|channel|>")
@@ -49,11 +49,20 @@ def model(answer_model: str, names: tuple[str, ...]) -> None:
         raise Failed("smoke_wrong_model", "the answer names another model")
 
 
+def no_calls_in(text: str | None) -> None:
+    """None that a tool parser should have taken out of the text."""
+    if any(marker in (text or "") for marker in CALL_MARKERS):
+        raise Failed("smoke_tool_call_lost", "left in the content")
+
+
 def tool_call(answer: Answer, *, tool: str, argument: str) -> None:
     if not answer.tool_calls:
-        marked = any(marker in (answer.content or "") for marker in CALL_MARKERS)
-        raise Failed("smoke_tool_call_lost", "left in the content" if marked else "none made")
-    call = answer.tool_calls[0]
+        no_calls_in(answer.content)
+        raise Failed("smoke_tool_call_lost", "none made")
+    whole_call(answer.tool_calls[0], tool=tool, argument=argument)
+
+
+def whole_call(call: ToolCall, *, tool: str, argument: str) -> None:
     if call.name != tool:
         raise Failed("smoke_tool_call_lost", "a call of another name")
     try:

@@ -7,7 +7,7 @@ from typing import Any
 from inference.engine import Event
 from inference.smoke import expecting
 from inference.smoke.asking import Failed, Run
-from inference.smoke.chat_checks import HELLO, LONG, SHORT
+from inference.smoke.chat_checks import HELLO, room
 from inference.smoke.events import read_message
 
 
@@ -32,14 +32,9 @@ def names(run: Run) -> None:
         expecting.model(str(answer.get("model", "")), run.target.all_names)
 
 
-def _room(run: Run) -> int:
-    """Tokens: a model that thinks does so here, where nothing common to all can forbid it."""
-    return LONG if "reasoning" in run.target.capabilities else SHORT
-
-
 def messages(run: Run) -> None:
     asked = [{"role": "user", "content": HELLO}]
-    body = {"messages": asked, "max_tokens": _room(run), "temperature": 0}
+    body = {"messages": asked, "max_tokens": room(run), "temperature": 0}
     message = read_message(run.events("/v1/messages", body))
     expecting.no_thoughts_in(message.text("text"))
     if not message.text("text").strip() and not (
@@ -52,7 +47,7 @@ def messages(run: Run) -> None:
 
 
 def _responses_body(run: Run) -> dict[str, Any]:
-    return {"input": HELLO, "max_output_tokens": _room(run), "temperature": 0}
+    return {"input": HELLO, "max_output_tokens": room(run), "temperature": 0}
 
 
 def responses(run: Run) -> None:

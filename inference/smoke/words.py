@@ -32,6 +32,10 @@ WORDS: dict[str, Promise] = {
         "The model is listed as reasoning, but no thoughts arrive in their own field. "
         "Is the reasoning parser set?"
     ),
+    "smoke_thinks_anyway": _(
+        "Asked not to think, the model did so all the same, or its answer was taken for thoughts. "
+        "The reasoning parser or the chat template does not fit this model."
+    ),
     "smoke_tool_call_lost": _(
         "Asked to use a tool, the model made no tool call. The tool parser or the chat template "
         "does not fit this model."

@@ -39,25 +39,47 @@ def chat_chunks() -> list[dict[str, Any]]:
     ]
 
 
-def message_events() -> list[Event]:
-    text, thought = {"type": "text", "text": ""}, {"type": "thinking", "thinking": ""}
-    thinking = {"type": "thinking_delta", "thinking": "A greeting."}
-    found = [
-        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 9}}},
-        {"type": "content_block_start", "index": 0, "content_block": thought},
-        {"type": "content_block_delta", "index": 0, "delta": thinking},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "content_block_start", "index": 1, "content_block": text},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}},
-        {"type": "content_block_stop", "index": 1},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn"},
-            "usage": {"output_tokens": 3},
-        },
-        {"type": "message_stop"},
+CALL = {"type": "tool_use", "id": "t", "name": "weather", "input": {}}
+PLACE = {"partial_json": '{"city": "Lisbon"}'}
+THOUGHT = ({"type": "thinking", "thinking": ""}, {"thinking": "A greeting."})
+TEXT = ({"type": "text", "text": ""}, {"text": "Hi"})
+DELTAS = {"thinking": "thinking_delta", "text": "text_delta", "tool_use": "input_json_delta"}
+
+
+def message_events(*blocks: tuple[dict[str, Any], dict[str, Any]], end: str) -> list[Event]:
+    """Each block by its beginning and its only delta."""
+    found: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 9}}}
     ]
+    for index, (block, delta) in enumerate(blocks):
+        typed = {"type": DELTAS[block["type"]], **delta}
+        found += [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_delta", "index": index, "delta": typed},
+            {"type": "content_block_stop", "index": index},
+        ]
+    usage = {"output_tokens": 3}
+    found.append({"type": "message_delta", "delta": {"stop_reason": end}, "usage": usage})
+    found.append({"type": "message_stop"})
     return [(str(event["type"]), event) for event in found]
+
+
+def message_answer(**changed: Any) -> dict[str, Any]:
+    blocks = [{"type": "thinking", "thinking": "A greeting."}, {"type": "text", "text": "Hi"}]
+    usage = {"input_tokens": 9, "output_tokens": 3}
+    return {"type": "message", "role": "assistant", "model": NAME, "content": blocks,
+            "stop_reason": "end_turn", "usage": usage, **changed}  # fmt: skip
+
+
+def response_events(*items: dict[str, Any]) -> list[Event]:
+    """Of one response, its first event and its last."""
+    found = [{"type": "response.created"}, {"type": "response.completed",
+             "response": {"output": list(items), "status": "completed"}}]  # fmt: skip
+    return [(str(event["type"]), event) for event in found]
+
+
+def response_call(name: str = "weather", arguments: str = '{"city": "Lisbon"}') -> dict[str, Any]:
+    return {"type": "function_call", "name": name, "arguments": arguments}
 
 
 def chat_answer(**message: Any) -> dict[str, Any]:
@@ -75,7 +97,15 @@ class Manners:
         self.status = 200
         self.chunks = chat_chunks()
         self.stream_type = "text/event-stream"
-        self.messages = message_events()
+        self.message: dict[str, Any] = message_answer()
+        self.messages = message_events(THOUGHT, TEXT, end="end_turn")
+        self.messages_quiet = message_events(TEXT, end="end_turn")
+        """Where thoughts are turned off."""
+        self.messages_call = message_events((CALL, PLACE), end="tool_use")
+        """Where tools are offered."""
+        self.responses = response_events(response_call())
+        self.switch = True
+        """The chat template makes another prompt where thoughts are turned off."""
         self.done = True
         """A stream ends with `[DONE]` and the last chunk of its body."""
         self.cut = False
@@ -105,16 +135,24 @@ def _serve(manners: Manners, request: Request, connection: Connection) -> None:
     elif request.target == "/metrics":
         text = METRICS.replace("DRAFTED", str(manners.drafted))
         connection.answer(200, text.replace("ACCEPTED", str(manners.accepted)).encode())
+    elif request.target == "/tokenize":
+        quiet = manners.switch and _quiet(json.loads(request.body))
+        connection.answer(200, {"count": 1, "tokens": [1, 2] if quiet else [1]})
     elif json.loads(request.body).get("stream"):
         _stream(manners, request, connection)
     else:
         manners.drafted += 12
         manners.accepted += manners.accepted_each
-        _plain(manners, connection)
+        _plain(manners, request, connection)
 
 
-def _plain(manners: Manners, connection: Connection) -> None:
-    body = manners.chat if isinstance(manners.chat, bytes) else json.dumps(manners.chat).encode()
+def _quiet(body: dict[str, Any]) -> bool:
+    return (body.get("chat_template_kwargs") or {}).get("enable_thinking") is False
+
+
+def _plain(manners: Manners, request: Request, connection: Connection) -> None:
+    answer = manners.message if request.target == "/v1/messages" else manners.chat
+    body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
     if manners.cut:
         connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n" + body[:9])
         connection.socket.shutdown(socket.SHUT_RDWR)
@@ -131,11 +169,7 @@ def _plain(manners: Manners, connection: Connection) -> None:
 def _stream(manners: Manners, request: Request, connection: Connection) -> None:
     head = f"HTTP/1.1 200 OK\r\ncontent-type: {manners.stream_type}\r\n"
     connection.send(head.encode() + b"transfer-encoding: chunked\r\n\r\n")
-    if request.target == "/v1/messages":
-        lines = [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in manners.messages]
-    else:
-        lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in manners.chunks]
-    for number, line in enumerate(lines):
+    for number, line in enumerate(_lines(manners, request)):
         time.sleep(manners.before.get(number, 0))
         connection.chunk(line.encode())
     if manners.cut:
@@ -144,3 +178,15 @@ def _stream(manners: Manners, request: Request, connection: Connection) -> None:
     if manners.done:
         connection.chunk(b"data: [DONE]\n\n")
     connection.send(b"0\r\n\r\n")
+
+
+def _lines(manners: Manners, request: Request) -> list[str]:
+    body = json.loads(request.body)
+    if request.target == "/v1/messages":
+        quiet = manners.messages_quiet if _quiet(body) else manners.messages
+        events = manners.messages_call if body.get("tools") else quiet
+    elif request.target == "/v1/responses":
+        events = manners.responses
+    else:
+        return [f"data: {json.dumps(chunk)}\n\n" for chunk in manners.chunks]
+    return [f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events]

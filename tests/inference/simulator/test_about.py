@@ -36,6 +36,8 @@ def test_tokenize(engine: RunningEngine) -> None:
     assert answer == {"count": 2, "max_model_len": 4096, "token_strs": ["hello", " world"]}
     chat = engine.post("/tokenize", messages=[{"role": "user", "content": "hi"}]).json()
     assert chat["count"] == engine.chat("hi", max_tokens=1).json()["usage"]["prompt_tokens"]
+    quiet = engine.post("/tokenize", messages=[{"role": "user", "content": "hi"}], **NO_THINKING)
+    assert quiet.json()["tokens"] != chat["tokens"]  # by which a model's switch is known
 
 
 def test_embeddings(engine: RunningEngine) -> None:
@@ -99,7 +101,7 @@ def test_metrics_count_what_happened(engine: RunningEngine) -> None:
     before = [engine.metric(name) for name in names]
     engine.chat("hi [sim:tokens=5]", **NO_THINKING)
     after = [engine.metric(name) for name in names]
-    assert [b - a for a, b in zip(before, after, strict=True)] == [16, 5, 1, 1, 4, 1]
+    assert [b - a for a, b in zip(before, after, strict=True)] == [18, 5, 1, 1, 4, 1]
 
 
 def test_metrics_carry_the_first_name(engine: RunningEngine) -> None:

@@ -78,8 +78,8 @@ def test_stream_with_usage(engine: RunningEngine) -> None:
         {
             "choices": [],
             "usage": {
-                "prompt_tokens": 16,
-                "total_tokens": 18,
+                "prompt_tokens": 18,
+                "total_tokens": 20,
                 "completion_tokens": 2,
                 "prompt_tokens_details": {"cached_tokens": 0},
             },

@@ -8,7 +8,20 @@ import pytest
 from inference import smoke
 from inference.engine import Engine
 from inference.smoke.words import WORDS
-from tests.fakes.engine import NAME, Manners, chat_answer, engine_with
+from tests.fakes.engine import (
+    CALL,
+    NAME,
+    PLACE,
+    TEXT,
+    THOUGHT,
+    Manners,
+    chat_answer,
+    engine_with,
+    message_answer,
+    message_events,
+    response_call,
+    response_events,
+)
 
 LIMITS = smoke.Limits(first=0.4, whole=1.2)
 TARGET = smoke.Target(name=NAME, capabilities=frozenset({"chat", "tools", "speculative"}))
@@ -65,7 +78,11 @@ def chunk(number: int, **delta: Any) -> Change:
     return lambda manners: manners.chunks[number]["choices"][0]["delta"].update(delta)
 
 
-@pytest.mark.parametrize("check", ["health", "names", "chat", "stream", "messages"])
+WELL = ["health", "names", "chat", "stream", "thinking_off", "message", "messages",
+        "messages_tools", "responses_tools"]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", WELL)
 def test_without_a_bad_manner_all_is_well(check: str) -> None:
     assert outcome(check, nothing).code == ""
 
@@ -157,6 +174,111 @@ def test_each_manner_is_named(check: str, change: Change, code: str) -> None:
 )
 def test_each_wrong_answer_is_named(check: str, answer: dict[str, Any], code: str) -> None:
     assert outcome(check, put("chat", answer)).code == code
+
+
+def said(*blocks: Any, end: str = "tool_use") -> Change:
+    return put("messages_call", message_events(*blocks, end=end))
+
+
+OTHER = {**CALL, "name": "other"}
+IN_WORDS = (TEXT[0], {"text": "<tool_call>{}</tool_call>"})
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "detail"),
+    [
+        (said(TEXT, end="end_turn"), "smoke_tool_call_lost", "none made"),
+        (said(IN_WORDS, end="end_turn"), "smoke_tool_call_lost", "left in the content"),
+        (said((OTHER, PLACE)), "smoke_tool_call_lost", "a call of another name"),
+        (said((CALL, {"partial_json": '{"city"'})), "smoke_tool_arguments", "not JSON"),
+        (
+            said((CALL, {"partial_json": "{}"})),
+            "smoke_tool_arguments",
+            "a required argument is missing",
+        ),
+        (said((CALL, PLACE), end="end_turn"), "smoke_finish", "stop_reason end_turn"),
+        (drop("messages_call", 0), "smoke_events", "content_block_start before message_start"),
+        (drop("messages_call", 5), "smoke_half_stream", "no message_stop"),
+        (put("before", {2: 9}), "smoke_stalled", ""),
+    ],
+)
+def test_a_tool_call_over_messages(change: Change, code: str, detail: str) -> None:
+    """As Claude Code asks for it, streamed."""
+    found = outcome("messages_tools", change)
+    assert (found.code, found.detail) == (code, detail)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (put("responses", response_events({"type": "message"})), "smoke_tool_call_lost"),
+        (put("responses", response_events(response_call("other"))), "smoke_tool_call_lost"),
+        (
+            put("responses", response_events(response_call(arguments="{"))),
+            "smoke_tool_arguments",
+        ),
+        (drop("responses", 1), "smoke_half_stream"),
+    ],
+)
+def test_a_tool_call_over_responses(change: Change, code: str) -> None:
+    """As Codex asks for it, streamed."""
+    assert outcome("responses_tools", change).code == code
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"content": []}, "smoke_empty"),
+        ({"content": [{"type": "thinking", "thinking": "x"}]}, "smoke_empty"),
+        ({"content": [{"type": "text", "text": "</think> Hi"}]}, "smoke_think_in_content"),
+        ({"content": "Hi"}, "smoke_unreadable"),
+        ({"stop_reason": None}, "smoke_finish"),
+        ({"usage": {"input_tokens": 9}}, "smoke_usage"),
+    ],
+)
+def test_a_message_that_is_not_streamed(changed: dict[str, Any], code: str) -> None:
+    assert outcome("message", put("message", message_answer(**changed))).code == code
+
+
+def test_thoughts_that_used_up_a_message_s_limit_are_no_empty_answer() -> None:
+    cut = message_answer(content=[{"type": "thinking", "thinking": "x"}], stop_reason="max_tokens")
+    assert outcome("message", put("message", cut)).ok
+    thinking = said(THOUGHT, end="max_tokens")
+    assert outcome("messages_tools", thinking).ok
+
+
+def taken_for_thoughts(manners: Manners) -> None:
+    """A parser that waits for the end of thoughts which never began."""
+    manners.chat = chat_answer(content=None, reasoning="Hello there.")
+    manners.chat["choices"][0]["finish_reason"] = "length"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "detail"),
+    [
+        (put("chat", chat_answer(reasoning="A greeting.")), "smoke_thinks_anyway", "chat"),
+        (taken_for_thoughts, "smoke_thinks_anyway", "chat"),
+        (chunk(1, reasoning="A greeting."), "smoke_thinks_anyway", "chat, streamed"),
+        (
+            put("messages_quiet", message_events(THOUGHT, TEXT, end="end_turn")),
+            "smoke_thinks_anyway",
+            "messages",
+        ),
+        (put("chat", chat_answer(content="</think> Hi")), "smoke_think_in_content", "</think>"),
+        (put("chat", chat_answer(content=None)), "smoke_empty", "content is null"),
+    ],
+)
+def test_thoughts_that_were_turned_off(change: Change, code: str, detail: str) -> None:
+    found = outcome("thinking_off", change)
+    assert (found.code, found.detail) == (code, detail)
+    assert code in WORDS
+
+
+def test_a_model_without_a_switch_may_think() -> None:
+    def always(manners: Manners) -> None:
+        manners.chat, manners.switch = chat_answer(reasoning="A greeting."), False
+
+    assert outcome("thinking_off", always).ok
 
 
 def test_thinking_that_used_up_the_limit_is_no_empty_answer() -> None:

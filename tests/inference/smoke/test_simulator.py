@@ -22,14 +22,19 @@ OF_CHAT = [
     "stream",
     "reasoning",
     "reasoning_stream",
+    "thinking_off",
     "tools",
     "tools_stream",
+    "message",
     "messages",
+    "messages_tools",
     "responses",
     "responses_stream",
+    "responses_tools",
     "vision",
     "long_context",
 ]
+OF_TOOLS = ["tools", "tools_stream", "messages_tools", "responses_tools"]
 
 
 def failures(running_engine: RunningEngine, target: smoke.Target = CHAT) -> dict[str, str]:
@@ -48,7 +53,7 @@ def failures(running_engine: RunningEngine, target: smoke.Target = CHAT) -> dict
 def test_checks_are_chosen_by_what_the_model_claims() -> None:
     assert smoke.checks_for(CHAT) == OF_CHAT
     plain = smoke.Target(name="small", capabilities=frozenset({"chat"}), context=8192)
-    routes = ["messages", "responses", "responses_stream"]
+    routes = ["message", "messages", "responses", "responses_stream"]
     assert smoke.checks_for(plain) == ["health", "names", "chat", "stream", *routes]
     vectors = smoke.Target(name="embed", capabilities=frozenset({"embedding"}), context=8192)
     assert smoke.checks_for(vectors) == ["health", "names", "embedding"]
@@ -68,6 +73,7 @@ def test_a_well_engine_passes_every_check() -> None:
     [
         ("hang", "names", "smoke_hang"),
         ("think-in-content", "chat", "smoke_think_in_content"),
+        ("think-anyway", "thinking_off", "smoke_thinks_anyway"),
         ("empty-content", "chat", "smoke_empty"),
         ("lose-tool-calls", "tools", "smoke_tool_call_lost"),
         ("stream-only-hang", "stream", "smoke_stream_hang"),
@@ -82,20 +88,27 @@ def test_each_fault_is_named_by_its_own_code(fault: str, check: str, code: str) 
 def test_a_hang_only_in_streams_leaves_plain_answers_well() -> None:
     with running(*ALL, SIM_FAULTS="stream-only-hang") as engine:
         found = failures(engine)
-    streams = ["stream", "reasoning_stream", "tools_stream", "messages", "responses_stream"]
+    streams = ["stream", "reasoning_stream", "thinking_off", "tools_stream", "messages"]
+    streams += ["messages_tools", "responses_stream", "responses_tools"]
     assert found == dict.fromkeys(streams, "smoke_stream_hang")
 
 
 def test_lost_tool_calls_touch_nothing_else() -> None:
     with running(*ALL, SIM_FAULTS="lose-tool-calls") as engine:
         found = failures(engine)
-    assert found == dict.fromkeys(["tools", "tools_stream"], "smoke_tool_call_lost")
+    assert found == dict.fromkeys(OF_TOOLS, "smoke_tool_call_lost")
+
+
+def test_thoughts_that_can_t_be_turned_off_touch_nothing_else() -> None:
+    with running(*ALL, SIM_FAULTS="think-anyway") as engine:
+        assert failures(engine) == {"thinking_off": "smoke_thinks_anyway"}
 
 
 def test_an_engine_without_a_tool_parser_refuses_tools() -> None:
     with running("--max-model-len", "65536") as engine:
         found = failures(engine)
-    assert found == dict.fromkeys(["tools", "tools_stream"], "smoke_refused")
+    refused = dict.fromkeys(["tools", "tools_stream", "messages_tools"], "smoke_refused")
+    assert found == {**refused, "responses_tools": "smoke_tool_call_lost"}
 
 
 def test_a_name_that_was_not_given_to_it() -> None:

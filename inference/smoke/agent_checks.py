@@ -1,5 +1,5 @@
-"""What agents live on beside chat: tool calls over `/v1/messages` and `/v1/responses`; and a
-message that is not streamed, as programs ask for it.
+"""Checks of what agents live on beside chat: tool calls over `/v1/messages` and `/v1/responses`;
+and of a message that is not streamed, as programs ask for it. The probes make them too.
 
 Here nothing common to all models turns thoughts off. An answer that was cut off while the model
 still thought says nothing against it.
@@ -12,7 +12,7 @@ from inference.engine import Event
 from inference.smoke import expecting
 from inference.smoke.answers import Answer, ToolCall
 from inference.smoke.asking import Failed, Run
-from inference.smoke.chat_checks import HELLO, LONG, TOOL
+from inference.smoke.chat_checks import HELLO, LONG, TOOL, room
 from inference.smoke.events import read_message
 
 _ASKED = "Use the tool to look up the weather in Lisbon."
@@ -20,7 +20,8 @@ _FUNCTION = TOOL["function"]
 
 
 def message(run: Run) -> None:
-    body = {"messages": [{"role": "user", "content": HELLO}], "max_tokens": LONG, "temperature": 0}
+    asked = [{"role": "user", "content": HELLO}]
+    body = {"messages": asked, "max_tokens": room(run), "temperature": 0}
     answer = run.post("/v1/messages", body)
     try:
         kinds = {str(block["type"]): block for block in answer["content"]}
