@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db import transaction
+from django.db.models import F
 
-from inference.fleet import specs, tell
+from inference.fleet import alerts, specs, tell
 from inference.fleet.change import move, note, write
 from inference.gpu.spec import SpecError
-from inference.models import AtDeadline, CatalogModel, Goal, Replica, ReplicaState
+from inference.models import AtDeadline, CatalogModel, Goal, Replica, ReplicaState, Slot
+from inference.models.fleet import BEGINNING
 from inference.places import Seen
 
 JOIN_SECONDS = 90
@@ -25,6 +28,8 @@ IDLE_LOOKS = 2
 RETRIES = (0, 30, 120, 600)
 """Seconds before a failed engine is started again when no swap decides; then people must."""
 SETTLED = timedelta(minutes=10)
+ENDLESS = ("watch_hang", "watch_unreachable")
+"""Found bad so, an engine ends no request that it has: waiting for them helps nobody."""
 RUN_ENDED = "run_ended"
 
 
@@ -67,7 +72,6 @@ def _begin(replica: Replica, *, attempts: int = 0) -> None:
         error_detail="",
         checks=[],
         check_until=None,
-        measured={},
         watch={},
         in_flight=0,
     )
@@ -141,9 +145,31 @@ def _serving(replica: Replica, sight: Sight) -> None:
     elif _unwanted(replica):
         move(replica, ReplicaState.DRAINING)
     elif replica.watch.get("bad"):
-        _fail(replica, replica.watch["bad"])
+        _take_out(replica, replica.watch["bad"])
     elif replica.attempts and sight.now - replica.state_since > SETTLED:
         write(replica, attempts=0)
+
+
+def _take_out(replica: Replica, code: str) -> None:
+    """Out of the pool unless that leaves too few; then people are told, and it stays. Asked here,
+    with the slot locked, and not when it was found bad: several may be found so at once."""
+    with transaction.atomic():
+        Slot.objects.select_for_update(no_key=True).get(pk=replica.slot_id)
+        if not _can_be_missed(replica):
+            alerts.open_alert("last_replica_bad", replica=replica, detail=code)
+            return
+        _fail(replica, code)
+        alerts.close_alert("last_replica_bad", replica=replica)
+        alerts.open_alert("replica_bad", replica=replica, detail=code)
+
+
+def _can_be_missed(replica: Replica) -> bool:
+    """While a well one stays; where all are bad, one goes at a time, and comes back anew first."""
+    others = Replica.objects.filter(slot=replica.slot_id).exclude(pk=replica.pk)
+    staying = list(others.staying().filter(goal_model=F("model")))
+    if not all(other.watch.get("bad") for other in staying):
+        return True
+    return bool(staying) and not others.filter(goal=Goal.SERVE, state__in=BEGINNING).exists()
 
 
 def _draining(replica: Replica, sight: Sight) -> None:
@@ -159,6 +185,8 @@ def _draining(replica: Replica, sight: Sight) -> None:
     looks = 0 if running else replica.idle_looks + 1
     if looks >= IDLE_LOOKS:
         _stop(replica)
+    elif replica.watch.get("bad") in ENDLESS:
+        _cut_off(replica, sight, running)
     elif (sight.now - replica.state_since).total_seconds() > replica.drain_seconds:
         _deadline(replica, sight, running)
     elif (running, looks) != (replica.in_flight, replica.idle_looks):
@@ -167,10 +195,7 @@ def _draining(replica: Replica, sight: Sight) -> None:
 
 def _deadline(replica: Replica, sight: Sight, running: int) -> None:
     if replica.at_deadline == AtDeadline.CUT:
-        sight.cut(replica)
-        if running:
-            note(replica, "cut", detail=str(running))
-        _stop(replica)
+        _cut_off(replica, sight, running)
         return
     note(replica, "drain_deadline", detail=str(running))
     move(
@@ -182,6 +207,13 @@ def _deadline(replica: Replica, sight: Sight, running: int) -> None:
         error_code="drain_deadline",
         error_detail=str(running),
     )
+
+
+def _cut_off(replica: Replica, sight: Sight, running: int) -> None:
+    sight.cut(replica)
+    if running:
+        note(replica, "cut", detail=str(running))
+    _stop(replica)
 
 
 def _stopping(replica: Replica, sight: Sight) -> None:

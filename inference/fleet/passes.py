@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 from django.utils import timezone
 
-from inference import wake
+from inference import wake, watch
 from inference.fleet import alerts, lease, sight, tell, watching
 from inference.fleet.change import ReplicaChanged
 from inference.fleet.machine import Sight, advance
@@ -100,7 +100,7 @@ def _advance(replica: Replica, found: Sight) -> None:
         return
     if replica.state == ReplicaState.SERVING:
         alerts.close_all(replica)
-    elif replica.state == ReplicaState.FAILED:
+    elif replica.state == ReplicaState.FAILED and not watch.condemned(replica.error_code):
         alerts.open_alert("replica_down", replica=replica, detail=replica.error_code)
 
 

@@ -31,7 +31,8 @@ def mark_asked(replica: Replica, now: datetime) -> None:
 
 
 def run(replica_id: int, instance: str) -> None:
-    """One sample, then the verdict. A bad replica leaves the pool if another one serves."""
+    """One sample, then the verdict. The fleet pass acts on it: `machine` takes a bad replica out of
+    the pool if others stay."""
     replica = Replica.objects.whole().get(pk=replica_id)
     if replica.instance != instance or replica.state != ReplicaState.SERVING:
         return
@@ -48,20 +49,11 @@ def run(replica_id: int, instance: str) -> None:
     }
     kept.pop("bad", None)
     if verdict.state == "bad":
-        kept["bad"] = _take_out(replica, verdict)
+        kept["bad"] = verdict.code
     else:
         alerts.close_alert("last_replica_bad", replica=replica)
     ours = Replica.objects.filter(pk=replica_id, instance=instance, state=ReplicaState.SERVING)
     ours.update(watch=kept, measured=measured, version=F("version") + 1)
-
-
-def _take_out(replica: Replica, verdict: Verdict) -> str:
-    """The code with which it leaves; nothing when it is the last one, which only alerts."""
-    others = Replica.objects.serving().filter(slot=replica.slot).exclude(pk=replica.pk)
-    if others.exists():
-        return verdict.code
-    alerts.open_alert("last_replica_bad", replica=replica, detail=verdict.code)
-    return ""
 
 
 def _measure(client: Any, replica: Replica) -> dict[str, Any]:

@@ -133,7 +133,7 @@ STATES = {
     "pool_unreachable": _("The pool's socket can't be reached: is HAProxy running?"),
     "replica_down": _("A replica is down and out of the pool."),
     "replica_bad": _("A replica answered badly and was taken out of the pool."),
-    "last_replica_bad": _("The only serving replica of a slot answers badly; it stays."),
+    "last_replica_bad": _("A replica answers badly and stays: without it too few would serve."),
     "api_down": _("Requests are not answered: every caller of the API gets an error."),
     "api_gateway": _("The gateway does not answer: is LiteLLM running?"),
     "api_edge": _("Nobody answers at the API's address: is HAProxy running, and reached by it?"),

@@ -15,6 +15,6 @@ Figures, and why:
 
 from inference.watch.probing import probe
 from inference.watch.samples import Sample
-from inference.watch.verdicts import Verdict, judge, pause_before_next
+from inference.watch.verdicts import Verdict, condemned, judge, pause_before_next
 
-__all__ = ["Sample", "Verdict", "judge", "pause_before_next", "probe"]
+__all__ = ["Sample", "Verdict", "condemned", "judge", "pause_before_next", "probe"]

@@ -52,6 +52,11 @@ def pause_before_next(verdict: Verdict) -> float:
     return PAUSE if verdict.state == "ok" else HURRY
 
 
+def condemned(code: str) -> bool:
+    """Whether an error's code is a verdict's: it was taken out, it did not end by itself."""
+    return code.startswith("watch_")
+
+
 _CODES = {"timeout": "watch_hang", "unreachable": "watch_unreachable"}
 
 

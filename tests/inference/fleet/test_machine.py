@@ -121,6 +121,21 @@ def test_at_the_deadline_requests_are_cut_if_the_plan_says_so(
     assert FleetEvent.objects.get(what="cut").detail == "2"
 
 
+@pytest.mark.parametrize(
+    ("bad", "state", "told_of"), [("watch_hang", "stopping", ["2"]), ("watch_slow", "draining", [])]
+)
+def test_an_engine_found_hanging_is_not_waited_for(
+    bad: str, state: str, told_of: list[str], first: Replica, new: CatalogModel, told: Told
+) -> None:
+    """Its requests never end; a slow one's do."""
+    Replica.objects.filter(pk=first.pk).update(watch={"bad": bad})
+    set_goal(first, new)
+    replica = look(first)
+    assert replica.state == "draining"
+    assert look(replica, seen=seen(sessions=2), running=2).state == state
+    assert list(FleetEvent.objects.filter(what="cut").values_list("detail", flat=True)) == told_of
+
+
 def test_at_the_deadline_the_old_model_stays_if_the_plan_says_so(
     first: Replica, old: CatalogModel, new: CatalogModel, told: Told
 ) -> None:
