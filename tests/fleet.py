@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,21 +157,6 @@ result = None""")
 
         return wait_until(check, seconds=seconds, what=f"swap {swap} at {step}", every=0.1)
 
-    def at_each_step(self, number: int, act: Callable[[str], None]) -> list[str]:
-        """`act` once in each state that this replica is seen in, from *draining* until it serves
-        again; the shortest ones may be missed."""
-        met: list[str] = []
-
-        def over() -> bool:
-            state = self.replicas()[number - 1]["state"]
-            if state != "serving" and state not in met:
-                act(state)
-                met.append(state)
-            return bool(met) and state == "serving"
-
-        wait_until(over, seconds=300, what=f"replica {number} to go all the way", every=0.05)
-        return met
-
     def starts(self, model: str) -> int:
         """How many engines were ever started for the last swap to this model."""
         return int(
@@ -199,11 +184,14 @@ result = events.count()""")
     def model(self, slot: str = "nan") -> str:
         return str(self.ask(f"Slot.objects.get(name={slot!r}).model.name"))
 
-    def clear(self) -> None:
-        """Every replica serves and no swap is open, whatever a failed test has left."""
+    def end_swaps(self) -> None:
         for swap in self.ask("list(Swap.objects.open().values_list('pk', flat=True))"):
             self.act("abort" if self.swap(swap)["state"] == "running" else "cancel", swap)
             self.until(swap, "aborted", "failed", "cancelled", "done", seconds=120)
+
+    def clear(self) -> None:
+        """Every replica serves and no swap is open, whatever a failed test has left."""
+        self.end_swaps()
         self.settle(seconds=90)
 
     def go_home(self, home: str) -> None:
@@ -246,15 +234,26 @@ result = None""")
         what = f"replica {number} to be {state}"
         return wait_until(check, seconds=seconds, what=what, every=0.1)
 
+    def allowed_to_load(self, model: str, *, seconds: int) -> AbstractContextManager[None]:
+        return self._said_of(model, "load_seconds", seconds)
+
+    def sized(self, model: str, *, mib: int) -> AbstractContextManager[None]:
+        return self._said_of(model, "weights_mib", mib)
+
     @contextmanager
-    def allowed_to_load(self, model: str, *, seconds: int) -> Iterator[None]:
+    def _said_of(self, model: str, what: str, value: int) -> Iterator[None]:
         rows = f"CatalogModel.objects.filter(name={model!r})"
-        before = self.ask(f"{rows}.get().load_seconds")
-        self.do(f"{rows}.update(load_seconds={seconds}); result = None")
+        before = self.ask(f"{rows}.get().{what}")
+        self.do(f"{rows}.update({what}={value}); result = None")
         try:
             yield
         finally:
-            self.do(f"{rows}.update(load_seconds={before}); result = None")
+            self.do(f"{rows}.update({what}={before}); result = None")
+
+    def refusals(self, swap: int) -> list[str]:
+        """Codes of the checks before the swap that its first replica did not pass."""
+        checks = f"SwapReplica.objects.get(swap={swap}, position=1).preflight"
+        return self.ask(f"[check['code'] for check in {checks} if not check['ok']]")
 
     # -- The machine room ----------------------------------------------------------------------
 

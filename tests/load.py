@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,9 @@ ENDS = {
     "/v1/messages": "message_stop",
     "/v1/responses": "response.completed",
 }
+
+PAUSE_AFTER_TROUBLE = 0.5
+"""Seconds; else those whose gateway is down ask it a thousand times before it is back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,18 @@ class Call:
     @property
     def well(self) -> bool:
         return self.status == 200 and self.end == "whole"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """Of a part that requests go through: from before it was killed until it was ready again."""
+
+    began: float
+    ended: float
+
+    def met(self, call: Call) -> bool:
+        """It ran when the part was killed, or was sent before it was back."""
+        return call.sent <= self.ended and call.ended >= self.began
 
 
 @dataclass
@@ -72,6 +88,12 @@ class Load:
     def since(self, moment: float) -> list[Call]:
         return [call for call in list(self.calls) if call.sent >= moment]
 
+    def bad_outside(self, outages: Sequence[Outage]) -> list[Call]:
+        return [call for call in self.bad if not any(outage.met(call) for outage in outages)]
+
+    def well_after(self, outage: Outage) -> int:
+        return sum(call.well for call in self.since(outage.ended))
+
     def summary(self) -> dict[str, int]:
         return dict(Counter(f"{call.status} {call.end}" for call in list(self.calls)))
 
@@ -82,7 +104,10 @@ class Load:
             while not self._end.wait(self.pause):
                 route = routes[turn % len(routes)]
                 turn += 1
-                self.calls.append(self.one(client, route, stream=number < self.streams))
+                call = self.one(client, route, stream=number < self.streams)
+                self.calls.append(call)
+                if not call.well:
+                    self._end.wait(PAUSE_AFTER_TROUBLE)
 
     def one(self, client: httpx.Client, route: str, *, stream: bool) -> Call:
         sent = time.monotonic()

@@ -5,6 +5,7 @@ Shortened; `make test-long` (NAN_REAL_WAITS=1) waits as long as people's engines
 """
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -44,9 +45,14 @@ def fleet(_fleet: Fleet) -> Fleet:
 
 
 @pytest.fixture
-def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     """For whoever has waited an hour for it."""
-    return lambda text: request.config.get_terminal_writer().line(f" {text}")
+
+    def write(text: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f" {text}\n")
+
+    return write
 
 
 def opened(fleet: Fleet) -> list[str]:
