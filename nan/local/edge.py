@@ -100,13 +100,19 @@ class EdgeSettings:
                 gateway=environment.get("EDGE_GATEWAY", "127.0.0.1:4000"),
                 tls_cert=environment.get("EDGE_TLS_CERT", ""),
                 redirect_bind=environment.get("EDGE_REDIRECT_BIND", ""),
-                queue_seconds=int(environment.get("POOL_QUEUE_SECONDS", "60")),
-                balance=environment.get("POOL_BALANCE", BALANCES[0]),
+                **pool_choices(environment),
             )
-        except ValueError:
-            raise EdgeError("POOL_QUEUE_SECONDS must be a whole number of seconds.") from None
         except KeyError as missing:
             raise EdgeError(f"{missing.args[0]} is not set.") from None
+
+
+def pool_choices(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What is read in production and in a local stack alike; an empty value is none."""
+    try:
+        seconds = int(environment.get("POOL_QUEUE_SECONDS") or "60")
+    except ValueError:
+        raise EdgeError("POOL_QUEUE_SECONDS must be a whole number of seconds.") from None
+    return {"queue_seconds": seconds, "balance": environment.get("POOL_BALANCE") or BALANCES[0]}
 
 
 def _require_address(name: str, value: str) -> None:

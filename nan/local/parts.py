@@ -119,7 +119,7 @@ def edge(stack: Stack) -> Part:
         ops_bind=bind["ops"],
         web=bind["web"],
         gateway=_address(stack.gateway_url),
-        balance=stack.environ.get("POOL_BALANCE") or haproxy.BALANCES[0],
+        **haproxy.pool_choices(stack.environ),
     )
     return Part(
         name="edge",

@@ -56,6 +56,19 @@ def test_bytecode_is_written_whatever_the_caller_has_set(folder: Path) -> None:
     assert [n for n, part in found.items() if "PYTHONDONTWRITEBYTECODE" in part.env] == []
 
 
+def test_the_pool_follows_the_environment(folder: Path) -> None:
+    """As on a production host; an empty value is none."""
+    given = {"POOL_QUEUE_SECONDS": "7", "POOL_BALANCE": "leastconn"}
+    for values, expected in ((given, (7, "leastconn")), (dict.fromkeys(given, ""), (60, "hash"))):
+        stack = stack_of(folder, **values)
+        edge = by_name(stack)["edge"]
+        assert edge.prepare is not None
+        edge.prepare()
+        written = (stack.edge_dir / "haproxy.cfg").read_text()
+        assert f"timeout queue {expected[0]}s" in written
+        assert f"balance {expected[1]}" in written
+
+
 def test_what_is_given_from_outside_is_used_and_not_started(folder: Path) -> None:
     database, redis = "postgresql://me:pw@db.example:5432/nan", "rediss://:pw@redis.example:6380/0"
     stack = stack_of(folder, DATABASE_URL=database, REDIS_URL=redis)
