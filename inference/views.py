@@ -40,7 +40,6 @@ def key_page(request: HttpRequest) -> HttpResponse:
         "model": model,
         "examples": examples.filled(examples.PLACEHOLDER, model),
         "placeholder": examples.PLACEHOLDER,
-        "api_trouble": glance.api_trouble(),
         "silent": glance.silent(name=model.name),
     }
     response = render(request, "inference/key.html", context)
@@ -153,7 +152,6 @@ def key_reveal(request: HttpRequest) -> HttpResponse:
         "key": value,
         "model": model,
         "examples": examples.filled(value, model),
-        "api_trouble": glance.api_trouble(),
         "silent": glance.silent(name=model.name),
     }
     response = render(request, "inference/key_reveal.html", context)

@@ -62,7 +62,8 @@ class SlotSample(models.Model):
     """How a slot stood in `seconds` until `at`, as the pool that sends it requests saw it.
 
     Of the time that was seen, `down_seconds` are those in which no engine was in service, and
-    `rotation_seconds` those of them in which a rotation was under way.
+    `rotation_seconds` those of them in which a rotation was under way. In `out_seconds` admins had
+    all its engines out of service: nothing was wanted then, so it was neither up nor down.
     """
 
     slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="+")
@@ -75,6 +76,7 @@ class SlotSample(models.Model):
     errors = models.FloatField(default=0, help_text="answers with 5xx, by the pool")
     down_seconds = models.FloatField(default=0)
     rotation_seconds = models.FloatField(default=0)
+    out_seconds = models.FloatField(default=0)
 
     class Meta:
         verbose_name = _("sample of a slot")

@@ -1,4 +1,5 @@
-"""Thirty days, in UTC, oldest first, one for each day; what was not seen is in no figure."""
+"""Thirty days, in UTC, oldest first, one for each day; what was not seen is in no figure, and what
+was taken out of service in no share of the time in which it was up."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,9 @@ Found = dict[tuple[Any, date], Mapping[str, Any]]
 def days_of_slots(now: datetime) -> dict[int, Days]:
     """By slot."""
     rows = _whole(SlotSample.objects.all(), now)
-    found = _by_day(rows.annotate(subject=F("slot_id"), rotating=F("rotation_seconds")))
+    found = _by_day(
+        rows.annotate(subject=F("slot_id"), rotating=F("rotation_seconds"), away=F("out_seconds"))
+    )
     none = _days(now, {}, None)
     by_slot: dict[int, Days] = defaultdict(lambda: none)
     by_slot.update({slot: _days(now, found, slot) for slot in {subject for subject, _ in found}})
@@ -26,9 +29,11 @@ def days_of_slots(now: datetime) -> dict[int, Days]:
 
 
 def days_of_api(now: datetime) -> Days:
+    """Without rotations, and nobody takes it out: those concern a model, not the way to all."""
     rows = _whole(ApiSample.objects.all(), now)
     zero = Value(0.0, FloatField())
-    return _days(now, _by_day(rows.annotate(subject=Value("api"), rotating=zero)), "api")
+    found = _by_day(rows.annotate(subject=Value("api"), rotating=zero, away=zero))
+    return _days(now, found, "api")
 
 
 def _whole(rows: "QuerySet[Any]", now: datetime) -> "QuerySet[Any]":
@@ -50,7 +55,9 @@ def _by_day(rows: "QuerySet[Any]") -> Found:
         rows.annotate(date=TruncDay("at", tzinfo=UTC))
         .order_by()
         .values("subject", "date")
-        .annotate(seen=Sum("seconds"), down=Sum("down_seconds"), turned=Sum("rotating"))
+        .annotate(
+            seen=Sum("seconds"), down=Sum("down_seconds"), turned=Sum("rotating"), out=Sum("away")
+        )
     )
     return {(row["subject"], row["date"].date()): row for row in sums}
 
@@ -61,11 +68,13 @@ def _days(now: datetime, found: Found, subject: Any) -> Days:
 
 
 def _day(day: date, row: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`down` is without rotations, which are announced."""
-    seen, down, rotation = (row["seen"], row["down"], row["turned"]) if row else (0, 0, 0)
+    """`seen` is without the time out of service, `down` without rotations: both are announced."""
+    names = ("seen", "down", "turned", "out")
+    seen, down, rotation, out = (row[name] for name in names) if row else (0, 0, 0, 0)
     return {
         "day": day,
-        "seen_seconds": round(seen),
+        "seen_seconds": round(seen - out),
         "down_seconds": round(down - rotation),
         "rotation_seconds": round(rotation),
+        "out_seconds": round(out),
     }

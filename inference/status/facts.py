@@ -5,7 +5,7 @@ so that they can be read back from JSON.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,6 +31,7 @@ from inference.models import (
 from inference.models.swaps import OPEN
 from inference.status.days import DAYS, Days, days_of_api, days_of_slots
 from inference.status.figures import figures
+from inference.status.outs import ended
 from inference.status.standing import is_out, state_of
 
 NOW = timedelta(minutes=5)
@@ -64,6 +65,7 @@ def gather(now: datetime) -> Facts:
     slots = list(Slot.objects.select_related("model"))
     replicas = list(Replica.objects.select_related("server", "model", "goal_model"))
     incidents = list(_incidents(now))
+    started = _started(replicas)
     now_rows, day_rows = _engine_samples(now)
     since = _fresh_since(now)
     standing = _standing(since, now)
@@ -73,6 +75,7 @@ def gather(now: datetime) -> Facts:
     found = [
         {
             **_slot(slot, ours[slot.pk], standing, now),
+            "serving": list(_serving(slot, ours[slot.pk], started)),
             "out": out.get(slot.pk),
             "now": figures(now_rows[slot.pk]),
             "day": figures(day_rows[slot.pk]),
@@ -91,6 +94,7 @@ def gather(now: datetime) -> Facts:
         "slots": found,
         "incidents": [_told(incident) for incident in incidents],
         "rotations": [_rotation(swap) for swap in _rotations(now)],
+        "taken_out": list(_were_out(slots, now)),
     }
 
 
@@ -122,7 +126,6 @@ def _slot(
         "queued": round(seen.queued) if seen else None,
         "sampled_at": seen.at if seen else None,
         "rotating_since_at": slot.rotating_since,
-        "serving": list(_serving(slot, replicas)),
     }
 
 
@@ -143,8 +146,26 @@ def _taken_out(slots: Sequence[Slot]) -> dict[int, Facts]:
     }
 
 
-def _serving(slot: Slot, replicas: Sequence[Replica]) -> Iterable[Facts]:
-    """During a rotation two models may answer."""
+def _started(replicas: Sequence[Replica]) -> dict[int, datetime]:
+    """By replica: when the engine that answers was last told to start."""
+    answering = [one for one in replicas if one.state in ANSWERING]
+    events = FleetEvent.objects.filter(what=ReplicaState.STARTING, replica__in=answering)
+    return dict(events.order_by().values_list("replica").annotate(Max("at")))
+
+
+def _were_out(slots: Sequence[Slot], now: datetime) -> Iterator[Facts]:
+    """What is over, newest first; what goes on is its slot's `out`."""
+    periods = ended(now)
+    found = [(*period, slot.name) for slot in slots for period in periods.get(slot.pk, ())]
+    for began, over, name in sorted(found, reverse=True):
+        yield {"slot": name, "began_at": began, "ended_at": over}
+
+
+def _serving(
+    slot: Slot, replicas: Sequence[Replica], started: Mapping[int, datetime]
+) -> Iterable[Facts]:
+    """During a rotation two models may answer. A model serves since it came; its engines may have
+    been started anew meanwhile."""
     by_kind: dict[tuple[CatalogModel, str], list[Replica]] = defaultdict(list)
     for one in replicas:
         if one.state in ANSWERING and one.model:
@@ -159,6 +180,10 @@ def _serving(slot: Slot, replicas: Sequence[Replica]) -> Iterable[Facts]:
             "engine_version": version,
             "since_at": slot.model_since if same else min(one.state_since for one in ours),
             "replicas": len(ours),
+            "engines": [
+                {"started_at": at}
+                for at in sorted(started.get(one.pk, one.state_since) for one in ours)
+            ],
         }
 
 
@@ -209,8 +234,8 @@ def _fresh_since(now: datetime) -> datetime:
 
 
 def _standing(since: datetime, now: datetime) -> dict[int, SlotSample]:
-    """The last sample of each slot, if it is fresh."""
-    recent = SlotSample.objects.filter(span=Span.RAW, at__gt=since, at__lte=now)
+    """The last sample of each slot in which something was wanted of it, if it is fresh."""
+    recent = SlotSample.objects.filter(span=Span.RAW, at__gt=since, at__lte=now, out_seconds=0)
     return {row.slot_id: row for row in recent.order_by("at")}
 
 

@@ -85,7 +85,7 @@ def judge(now: datetime) -> None:
 
 def _recent(now: datetime) -> Iterator[tuple[int | None, Sample]]:
     span = {"span": Span.RAW, "at__gt": now - LOOK_BACK, "at__lte": now}
-    for of_slot in SlotSample.objects.filter(**span).order_by("at"):
+    for of_slot in SlotSample.objects.filter(**span, out_seconds=0).order_by("at"):
         yield of_slot.slot_id, of_slot
     for of_api in ApiSample.objects.filter(**span).order_by("at"):
         yield API, of_api
@@ -94,7 +94,7 @@ def _recent(now: datetime) -> Iterator[tuple[int | None, Sample]]:
 def _samples(slot_id: int | None) -> "QuerySet[Any]":
     if slot_id is API:
         return ApiSample.objects.filter(span=Span.RAW)
-    return SlotSample.objects.filter(span=Span.RAW, slot_id=slot_id)
+    return SlotSample.objects.filter(span=Span.RAW, slot_id=slot_id, out_seconds=0)
 
 
 def _over(rows: "QuerySet[Any]", since: datetime) -> datetime:

@@ -80,8 +80,9 @@ def _context(kept: Kept, age: int | None) -> dict[str, Any]:
     api = facts["api"]
     rotations = facts["rotations"]
     slots = [
-        {**slot, "bars": bars(slot["days"]), "width": width(slot["days"])}
+        {**slot, "bars": drawn, "width": width(drawn), "any_out": any(bar.out for bar in drawn)}
         for slot in facts["slots"]
+        for drawn in [bars(slot["days"])]
     ]
     return {
         "SITE_URL": settings.SITE_URL,
@@ -102,6 +103,7 @@ def _context(kept: Kept, age: int | None) -> dict[str, Any]:
         "height": HEIGHT,
         "troubled": [slot for slot in slots if slot["state"] in TROUBLED],
         "incidents": facts["incidents"],
+        "taken_out": facts.get("taken_out", ()),
         "planned": [one for one in rotations if one["state"] != SwapState.DONE],
         "done": [one for one in reversed(rotations) if one["state"] == SwapState.DONE],
     }
@@ -147,6 +149,7 @@ def _atom(facts: Facts, language: str) -> bytes:
         *map(_incident_entry, facts["incidents"]),
         *map(_rotation_entry, rotations),
         *map(_out_entry, out),
+        *map(_was_out_entry, facts.get("taken_out", ())),
     ]
     for entry in sorted(entries, key=lambda one: one["updateddate"], reverse=True):
         words = linebreaks(entry.pop("words")[language], autoescape=True)  # a feed's text is HTML
@@ -183,6 +186,22 @@ def _out_entry(slot: Facts) -> dict[str, Any]:
         "title": out_title(slot),
         "pubdate": at,
         "updateddate": at,
+        "words": {"es": words, "en": words},
+    }
+
+
+def _was_out_entry(period: Facts) -> dict[str, Any]:
+    """The end of what `_out_entry` told, under the same id."""
+    began, ended = period["began_at"], period["ended_at"]
+    words = _("From %(began)s to %(ended)s. This was planned, and no fault.") % {
+        "began": _moment(began),
+        "ended": _moment(ended),
+    }
+    return {
+        "unique_id": f"out-{period['slot']}-{began:%Y%m%d%H%M%S}",
+        "title": _("%(slot)s: the admins had taken it out of service") % period,
+        "pubdate": began,
+        "updateddate": ended,
         "words": {"es": words, "en": words},
     }
 

@@ -4,7 +4,8 @@ call with an unknown key, nothing more.
 
 What nobody saw is nobody's downtime: after a break, such as a stop of everything, the first look
 only notes where the counters stand. A slot whose engines all just begin is not down either; it has
-no sample until one serves, or fails.
+no sample until one serves, or fails. Of a slot that admins have taken out it is noted that they
+have.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ from inference.models import (
 from inference.pool import PoolUnavailable
 from inference.pool_answers import Snapshot
 from inference.status import incidents
-from inference.status.standing import begins
+from inference.status.standing import begins, is_out
 
 log = structlog.get_logger(__name__)
 
@@ -217,16 +218,22 @@ def _of_slots(
     counts: list[LastCount],
     now: datetime,
 ) -> Iterator[SlotSample]:
-    """Of slots from which something is wanted. A pool that can't be asked serves nobody: it is
-    the one way to the engines."""
+    """Of slots that have a model. A pool that can't be asked serves nobody: it is the one way to
+    the engines."""
     for slot in slots:
         ours = [one for one in replicas if one.slot_id == slot.pk]
         wanted = sum(one.goal == Goal.SERVE for one in ours)
-        if not wanted:
+        out = is_out(slot, ours)
+        if not wanted and not out:
             continue
         before = last.get(slot.backend)
         seconds = _seconds(before.at if before else None, now)
         up, errors = _up(slot, seen), _errors(slot, seen, before, counts, now)
+        if out:
+            yield SlotSample(
+                slot=slot, at=now, seconds=seconds, up=up, wanted=0, out_seconds=seconds
+            )
+            continue
         if not up and begins(ours, now):
             continue
         yield SlotSample(

@@ -92,7 +92,7 @@ def _slot_hour(rows: Sequence[SlotSample], at: datetime) -> SlotSample:
         span=Span.HOUR,
         at=at,
         **_means(rows, "up", "wanted", "queued"),
-        **_sums(rows, "seconds", "errors", "down_seconds", "rotation_seconds"),
+        **_sums(rows, "seconds", "errors", "down_seconds", "rotation_seconds", "out_seconds"),
     )
 
 

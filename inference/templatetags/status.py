@@ -9,6 +9,7 @@ from django.utils import formats
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
+from inference.status import glance
 from inference.status.bars import Bar
 from inference.status.words import API_WORDS
 
@@ -33,6 +34,12 @@ TONES = {
     **dict.fromkeys(("degraded", "rotation", "starting", "out"), "wait"),
 }
 API_TONES = {"up": "good", "keys": "bad", "gateway": "bad", "edge": "bad"}
+
+
+@register.simple_tag
+def api_trouble() -> object:
+    """Whichever page asks; None while requests are answered."""
+    return glance.api_trouble()
 
 
 @register.filter
@@ -107,10 +114,12 @@ def _length(span: timedelta) -> str:
 def bar_words(bar: Bar) -> str:
     """A day in one sentence."""
     if bar.share is None:
-        return _("not measured")
+        return _("taken out of service") if bar.out_minutes else _("not measured")
     parts = [_("up %s") % percent(bar.share, 2)]
     if bar.down_minutes:
         parts.append(_("down %s") % _length(timedelta(minutes=bar.down_minutes)))
     if bar.rotation_minutes:
         parts.append(_("rotation %s") % _length(timedelta(minutes=bar.rotation_minutes)))
+    if bar.out_minutes:
+        parts.append(_("taken out of service %s") % _length(timedelta(minutes=bar.out_minutes)))
     return ", ".join(parts)

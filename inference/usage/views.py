@@ -7,7 +7,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from inference.status import glance
 from inference.usage import page, table
 from inference.usage.figures import Span, of_holder
 from nan.access import HtmxRequest, has_member_access, loads_anew_without, member_required
@@ -23,7 +22,6 @@ def usage(request: HttpRequest) -> HttpResponse:
         "spans": page.SPANS,
         "live": page.live(request.user),
         "looks": page.looks(owner),
-        "api_trouble": glance.api_trouble(),
     }
     return render(request, "inference/usage.html", context)
 

@@ -26,6 +26,7 @@ from nan.access import has_staff_access
 
 
 @require_safe
+@never_cache
 def index(request: HttpRequest) -> HttpResponse:
     context = {"guides": pages.guides(), "examples": pages.listing()}
     return render(request, "docs/index.html", context)
@@ -85,7 +86,6 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
         "page": page,
         "html": html,
         "runs": now.runs,
-        "api_trouble": glance.api_trouble(),
         "silent": glance.silent(kinds=_kinds(page)) if page.needs else [],
         "badge": results.badge(page.needs, (now.chat, now.embedding)),
         "verified": verified.of(page.name),

@@ -45,7 +45,6 @@ def _members_home(request: HttpRequest) -> HttpResponse:
         "rounds": Vote.objects.ahead().select_related("slot"),
         "rotation": next(iter(ratify.calendar()), None),
         "news": news.latest(),
-        "api_trouble": glance.api_trouble(),
         "silent": glance.silent(),
     }
     return render(request, "members/home.html", context)

@@ -3,6 +3,7 @@
 import base64
 import re
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -17,10 +18,12 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from inference import examples, keys, provisioning, reveal
 from inference.models import Key, KeyHolder
+from inference.status import glance, shelf
 from members import membership
 from members.models import Application, User
 from tests.fakes.gateway import FakeGateway, Manner
 from tests.inference.conftest import advance, live
+from tests.inference.status.conftest import api_stood
 from tests.people import signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("client_of_fake")]
@@ -83,6 +86,29 @@ def test_k10_the_key_is_shown_once_and_cached_nowhere(browser: Client, member: U
     for response in (again, browser.get("/key/"), browser.get("/key/reveal", follow=True)):
         assert value not in response.content.decode()
     assert value not in str(again.redirect_chain)
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [("uu", 0), ("ug", 1)],
+)
+def test_the_page_of_a_new_key_says_that_the_api_is_down(
+    browser: Client,
+    member: User,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    states: str,
+    said: int,
+) -> None:
+    """Else she tries the key at once, and thinks that it is the key."""
+    fresh = shelf.Shelf(tmp_path / "status.json", aside=lambda run, seconds: run())
+    monkeypatch.setattr(shelf, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(glance, "shelf", fresh)
+    make(browser, member)
+    api_stood(states)
+    page = text(browser.post("/key/reveal"))
+    assert "Your new key" in page
+    assert page.count("Requests are not answered: the gateway is down.") == said
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -305,7 +305,19 @@ def test_a_model_that_does_not_answer_does_not_run_now(member: User, slot: Slot)
 
 
 @pytest.mark.usefixtures("now")
-@pytest.mark.parametrize("path", ["/docs/examples/codex/", "/docs/errors/", "/key/", "/usage/"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/docs/",
+        "/docs/examples/",
+        "/docs/examples/works/",
+        "/docs/texts/",
+        "/docs/examples/codex/",
+        "/docs/errors/",
+        "/key/",
+        "/usage/",
+    ],
+)
 def test_pages_about_calls_say_that_the_api_is_down(member: User, slot: Slot, path: str) -> None:
     """In the words of the status page, once; and for as long as it is down."""
     reader = signed_in(member)

@@ -81,7 +81,8 @@ def slot(replica: Replica) -> Slot:
 
 
 def stood(slot: Slot, states: str, *, until: datetime | None = None, every: int = 30) -> datetime:
-    """One sample for each letter, the last one `until`: u(p), d(own), r(otating), or a gap (-).
+    """One sample for each letter, the last one `until`: u(p), d(own), r(otating), (taken) o(ut), or
+    a gap (-).
 
     Returns the time of the last one.
     """
@@ -93,9 +94,10 @@ def stood(slot: Slot, states: str, *, until: datetime | None = None, every: int 
                 at=until - timedelta(seconds=every * back),
                 seconds=every,
                 up=state == "u",
-                wanted=1,
-                down_seconds=every * (state != "u"),
+                wanted=state != "o",
+                down_seconds=every * (state in "dr"),
                 rotation_seconds=every * (state == "r"),
+                out_seconds=every * (state == "o"),
             )
     return until
 

@@ -140,6 +140,11 @@ def test_a_slot_that_is_switched_off_has_none(slot: Slot) -> None:
     assert Incident.objects.get().ended_at == after(start, 5)
 
 
+def test_what_was_taken_out_was_not_up(slot: Slot) -> None:
+    live(slot, "ddddoooooo")
+    assert Incident.objects.get().ended_at is None
+
+
 def test_slots_are_judged_apart(slot: Slot) -> None:
     other = rows.slot("embed", slot.model)
     rows.replica(other, Replica.objects.get().server)

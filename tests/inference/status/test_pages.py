@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.formats import date_format
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from inference.heartbeats import UNBROKEN
@@ -25,6 +26,7 @@ from inference.models import (
 )
 from inference.status import incidents
 from inference.status.facts import gather
+from inference.status.thinning import thin
 from members.models import User
 from tests.inference.staff import rows
 from tests.inference.status.conftest import api_stood, stood
@@ -60,6 +62,7 @@ def test_what_runs_now(read: Callable[..., Any], slot: Slot) -> None:
         "engine_version": "0.33.0",
         "since_at": one["since_at"],
         "replicas": 1,
+        "engines": [{"started_at": one["engines"][0]["started_at"]}],
     }
     assert slot.model_since
     assert datetime.fromisoformat(one["since_at"]) == slot.model_since.replace(
@@ -69,6 +72,32 @@ def test_what_runs_now(read: Callable[..., Any], slot: Slot) -> None:
     assert f"acme/alder@{rows.COMMIT}" in said
     assert "vllm 0.33.0" in said
     assert "1 of 1" in said
+
+
+def test_since_when_the_model_serves_and_since_when_its_engines_run(
+    read: Callable[..., Any], slot: Slot
+) -> None:
+    """A model that came long ago may be run by an engine that was started anew just now."""
+    came = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
+    first, again = (datetime(2026, 11, day, 10, 30, tzinfo=UTC) for day in (2, 20))
+    other = datetime(2026, 11, 21, 7, 15, tzinfo=UTC)
+    Slot.objects.update(model_since=came)
+    mine = slot.replicas.get()
+    second = rows.replica(slot, mine.server)
+    for replica, at in ((mine, first), (mine, again), (second, other)):
+        FleetEvent.objects.create(replica=replica, what="starting", at=at)
+    stood(slot, "uu")
+    (one,) = only(read())["serving"]
+    assert datetime.fromisoformat(one["since_at"]) == came
+    assert [datetime.fromisoformat(engine["started_at"]) for engine in one["engines"]] == [
+        again,
+        other,
+    ]
+    said = words(read("/status/"))
+    assert "This model since 2 November 2026, 10:00 (Madrid)" in said
+    assert (
+        "Engine started 20 November 2026, 11:30 (Madrid) 21 November 2026, 08:15 (Madrid)" in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,6 +352,59 @@ def test_thirty_days(read: Callable[..., Any], slot: Slot) -> None:
     assert "up 100.00 %, rotation 6 min" in words(html)
 
 
+def test_days_on_which_admins_had_taken_it_out(read: Callable[..., Any], slot: Slot) -> None:
+    """Not measured, and none of its uptime, but said for what it was: a whole day, and a part."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for days, down, out in ((1, 0, 3600), (2, 900, 1800), (3, 0, 0)):
+        SlotSample.objects.create(
+            slot=slot, span="hour", at=today - timedelta(days=days), seconds=3600, up=1, wanted=1,
+            down_seconds=down, out_seconds=out,
+        )  # fmt: skip
+    seen = only(read())
+    told = [(day["seen_seconds"], day["down_seconds"], day["out_seconds"]) for day in seen["days"]]
+    assert told[-4:-1] == [(3600, 0, 0), (1800, 900, 1800), (0, 0, 3600)]
+    assert seen["uptime"] == round(1 - 900 / 5400, 6)
+    html = read("/status/")
+    said, spanish = words(html), words(read("/status/?language=es"))
+    yesterday = date_format((today - timedelta(days=1)).date(), "SHORT_DATE_FORMAT")
+    assert f"<title>{yesterday}: taken out of service</title>" in html
+    assert f"{yesterday} taken out of service" in said
+    assert "up 50.00 %, down 15 min, taken out of service 30 min" in said
+    assert "en marcha 50,00 %, caído 15 min, retirado del servicio 30 min" in spanish
+    assert html.count('<rect class="out"') == 2
+
+
+def test_a_time_out_of_service_that_is_over_stays_in_the_history(
+    read: Callable[..., Any], slot: Slot, admin: User
+) -> None:
+    """By the page, the file and the feed, to the second of what the admin did."""
+    put_in = timezone.now().replace(microsecond=0) - timedelta(minutes=20)
+    taken_out = put_in - timedelta(minutes=50, seconds=12)
+    stood(slot, "u" * 8 + "o" * 100, until=put_in - timedelta(seconds=11))
+    stood(slot, "u" * 30, until=put_in + timedelta(minutes=17))
+    thin()
+    for what, at in (("taken_out", taken_out), ("put_in", put_in)):
+        FleetEvent.objects.create(replica=slot.replicas.get(), what=what, at=at, actor=admin)
+    (told,) = read()["taken_out"]
+    assert told["slot"] == "nan"
+    assert [datetime.fromisoformat(told[end]) for end in ("began_at", "ended_at")] == [
+        taken_out,
+        put_in,
+    ]
+    assert only(read())["out"] is None
+    assert "the admins had taken nan out of service (50 min). This was planned" in words(
+        read("/status/")
+    )
+    tree = ElementTree.fromstring(read("/status.atom"))
+    title, name = (tree.findtext(f"a:entry/a:{tag}", namespaces=ATOM) for tag in ("title", "id"))
+    assert title == "nan: the admins had taken it out of service"
+    Replica.objects.update(goal="off", state="off", model=None)  # as the feed told it then
+    FleetEvent.objects.filter(what="put_in").delete()
+    SlotSample.objects.filter(out_seconds__gt=0).delete()
+    tree = ElementTree.fromstring(read("/status.atom"))
+    assert tree.findtext("a:entry/a:id", namespaces=ATOM) == name
+
+
 # -- Incidents and rotations -------------------------------------------------------------------
 def test_an_incident_in_the_readers_language(
     read: Callable[..., Any], client: Client, incident: Incident
@@ -444,7 +526,7 @@ def test_queries_do_not_grow(slots: int, django_assert_num_queries: DjangoAssert
         found = Incident.objects.create(slot=one, began_at=timezone.now())
         IncidentUpdate.objects.create(incident=found, text_es="a", text_en="b")
     api_stood("ug")
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(17):
         gather(timezone.now())
 
 

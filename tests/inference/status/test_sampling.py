@@ -133,10 +133,20 @@ def test_without_a_pool_a_slot_is_down(engine: Replica, slot: Slot) -> None:
     assert SlotSample.objects.order_by("at").last().rotation_seconds == 30
 
 
-def test_nothing_is_said_of_a_slot_that_is_switched_off(engine: Replica) -> None:
+def test_nothing_is_said_of_a_slot_without_a_model(engine: Replica) -> None:
     Replica.objects.update(goal="off", state="off")
+    Slot.objects.update(model=None)
     sampling.take(after(0))
     assert SlotSample.objects.count() == 0
+
+
+def test_a_slot_that_admins_took_out_is_neither_up_nor_down(engine: Replica) -> None:
+    Replica.objects.update(goal="off", state="off")
+    sampling.take(after(0))
+    row = SlotSample.objects.get()
+    assert (row.up, row.wanted, row.seconds, row.down_seconds, row.out_seconds) == (
+        0, 0, 30, 0, 30,
+    )  # fmt: skip
 
 
 def test_what_the_pool_says(engine: Replica, counting: Counting, tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ def test_repeating_it_changes_nothing(slot: Slot) -> None:
     assert whole == {"seconds__sum": 7200}
 
 
+def test_an_hour_keeps_for_how_long_it_was_taken_out(slot: Slot) -> None:
+    stood(slot, "u" * 80 + "o" * 40, until=NOON + timedelta(hours=1, seconds=-30))
+    thin(NOON + timedelta(hours=1, minutes=5))
+    row = SlotSample.objects.get(span="hour")
+    assert (row.seconds, row.down_seconds, row.out_seconds) == (3600, 0, 1200)
+
+
 def test_an_hour_that_runs_waits(slot: Slot) -> None:
     stood(slot, "u" * 10, until=NOON + timedelta(minutes=30))
     assert thin(NOON + timedelta(minutes=59)) == 0
