@@ -1,4 +1,4 @@
-"""One fleet pass: look at everything once, move each replica and then each swap one step.
+"""One fleet pass: look at everything once, move each swap and then each replica one step.
 
 Nothing is remembered between rounds but rows. Rounds follow each other quickly while something
 moves; the pass ends before a Celery task may not run longer, and the next takes over.
@@ -53,7 +53,15 @@ def _rounds(mark: UUID, *, seconds: float) -> bool:
 
 
 def one_round(now: datetime) -> float | None:
-    """Seconds until the next round is due; None while nothing waits for one."""
+    """Seconds until the next round is due; None while nothing waits for one.
+
+    Swaps first: a replica to which one gives a new goal begins in the same round, and no page has
+    it serve meanwhile, as if nothing were happening.
+    """
+    swaps.start_due(now)
+    active = list(Swap.objects.active().select_related("slot", "from_model", "to_model"))
+    for swap in active:
+        _advance_swap(swap, now)
     replicas = list(Replica.objects.whole())
     before = [replica.state for replica in replicas]
     sights = sight.look(replicas, now=now, check=_check)
@@ -61,10 +69,6 @@ def one_round(now: datetime) -> float | None:
         _advance(replica, sights[replica.pk])
         _watch(replica, now)
     _ask_for_news(replicas)
-    swaps.start_due(now)
-    active = list(Swap.objects.active().select_related("slot", "from_model", "to_model"))
-    for swap in active:
-        _advance_swap(swap, now)
     if [replica.state for replica in replicas] != before:
         return NEXT_STEP_SECONDS
     moving = any(not replica.at_rest and _moves(replica) for replica in replicas)

@@ -110,8 +110,20 @@ def test_where_nothing_moves_a_round_asks_as_often_for_eight_as_for_one(
             with CaptureQueriesContext(connection) as seen:
                 assert passes.one_round(timezone.now()) is None
             asked.append([query["sql"].split()[0] for query in seen])
-    # Replicas, slots, retired names; that the pool was seen, its alert; swaps that are due and run.
-    assert asked == [["SELECT"] * 3 + ["UPDATE"] * 2 + ["SELECT"] * 2] * 2
+    # Swaps that are due and run; replicas, slots, retired names; that the pool was seen, its alert.
+    assert asked == [["SELECT"] * 5 + ["UPDATE"] * 2] * 2
+
+
+def test_a_replica_begins_in_the_round_in_which_its_swap_gives_it_a_goal(
+    first: Replica, second: Replica, chat: Slot, new: CatalogModel, told: Told
+) -> None:
+    """Or pages would have the swap under way and its replica serve, as if nothing were due."""
+    swap = plan.plan(slot=chat, model=new, actor=None)
+    Swap.objects.update(state="running")
+    swap.parts.update(preflight=[{"name": "port", "ok": True, "code": "", "detail": ""}])
+    passes.one_round(timezone.now())
+    assert [part.state for part in swap.parts.all()] == ["changing", "waiting"]
+    assert list(Replica.objects.values_list("state", flat=True)) == ["draining", "serving"]
 
 
 def test_one_replicas_trouble_does_not_stop_the_others(
