@@ -24,6 +24,12 @@ def due(replica: Replica, now: datetime) -> bool:
     return last is None or now - datetime.fromisoformat(last) >= pause
 
 
+def in_doubt(replica: Replica) -> bool:
+    """Something was odd, and it is not known yet whether it is bad. Load is nothing odd."""
+    verdict = Verdict(**replica.watch.get("verdict", {"state": "ok"}))
+    return verdict.state == "suspect" and verdict.code != "watch_busy"
+
+
 def mark_asked(replica: Replica, now: datetime) -> None:
     """So that the next round does not ask again."""
     replica.watch = {**replica.watch, "asked_at": now.isoformat()}
@@ -41,7 +47,7 @@ def run(replica_id: int, instance: str) -> None:
         sample = watch.probe(client, replica.slot.name, embedding=embedding)
         measured = replica.measured or _measure(client, replica)
     samples = [*replica.watch.get("samples", []), sample.to_json()]
-    verdict = watch.judge([Sample.from_json(row) for row in samples])
+    verdict = watch.judge(_read(samples), _others(replica))
     kept: dict[str, Any] = {
         **replica.watch,
         "samples": [*samples[:KEPT_FIRST], *samples[KEPT_FIRST:][-KEPT_LAST:]],
@@ -66,3 +72,19 @@ def _measure(client: Any, replica: Replica) -> dict[str, Any]:
     if not tokens or not context:
         return {}
     return {"kv_tokens": tokens, "concurrent": round(tokens / context, 1), "at": time.time()}
+
+
+def _others(replica: Replica) -> list[list[Sample]] | None:
+    """Of its model; while a swap watches it, of the old one too: that is what members had. None
+    where it serves alone."""
+    serving = Replica.objects.serving().filter(slot=replica.slot).exclude(pk=replica.pk)
+    if not serving:
+        return None
+    swap = replica.swap
+    watched = swap is not None and swap.to_model_id == replica.model_id
+    fair = [one for one in serving if watched or one.model_id == replica.model_id]
+    return [_read(one.watch.get("samples", [])) for one in fair]
+
+
+def _read(samples: list[dict[str, Any]]) -> list[Sample]:
+    return [Sample.from_json(row) for row in samples]

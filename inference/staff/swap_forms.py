@@ -104,7 +104,11 @@ class PlanForm(forms.Form):
     )
     watch_seconds = forms.IntegerField(
         label=gettext_lazy("Watch each replica before the next (seconds)"),
-        help_text=gettext_lazy("Errors and time to first token; a bad one stops the swap."),
+        help_text=gettext_lazy(
+            "Errors, hangs, and first tokens that come far later than from the slot's other"
+            " replicas: a bad one takes the swap back. One in doubt is watched for up to three"
+            " minutes more."
+        ),
         min_value=0,
         max_value=3600,
         initial=120,

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from inference.fleet import alerts
+from inference.fleet import alerts, watching
 from inference.models import (
     ReplicaState,
     Slot,
@@ -23,6 +23,9 @@ from inference.swaps import parts, preflight
 from inference.swaps.returning import begin_return, go_back
 
 State = SwapReplica.State
+DOUBT_SECONDS = 180
+"""How much longer a replica is watched, at most, while its last sample was odd: a verdict on time
+to first token takes that long."""
 
 
 def start_due(now: datetime) -> None:
@@ -131,12 +134,13 @@ def _watch_change(swap: Swap, part: SwapReplica) -> None:
 def _watch_service(swap: Swap, part: SwapReplica, now: datetime) -> None:
     """A few minutes of members' own requests, before the next one is begun."""
     replica = part.replica
-    bad = replica.watch["verdict"]["code"] if "bad" in replica.watch else ""
+    bad = replica.watch.get("bad", "")
+    watched = (now - part.state_since).total_seconds()
     if replica.state != ReplicaState.SERVING or bad:
         code = replica.error_code or bad or "engine_died"
         parts.remember(part)
         begin_return(swap, code=code, detail=replica.error_detail, step="watch")
-    elif (now - part.state_since).total_seconds() >= swap.watch_seconds:
+    elif watched >= swap.watch_seconds + DOUBT_SECONDS * watching.in_doubt(replica):
         parts.remember(part)
         parts.mark(part, State.DONE)
 

@@ -9,8 +9,10 @@ Figures, and why:
   160 s. Both are within three minutes, and one lost request alone takes nothing out of the pool.
 - A timeout while the engine produces tokens for others is load, not a hang: taking it out would
   push that load onto its neighbours. It is only reported.
-- Slowness is judged against the replica's own first minutes, since 10 s can be right for one model
-  and absurd for another; and it condemns only when nothing was waiting.
+- Slowness is time to first token, of members' own requests, held against the slot's other replicas
+  under the same load (`first_tokens`): 10 s can be right for one model and absurd for another, and
+  what all of them meet is load. Where no other one serves it is held against the replica's own
+  first minutes; that can lead to an alert only, since the last one stays.
 """
 
 from inference.watch.probing import probe

@@ -17,6 +17,8 @@ class Counts:
     errors: float
     generated: float
     waiting: int
+    read: float = 0.0
+    """Prompt tokens that were not found in the prefix cache."""
 
     @classmethod
     def of(cls, metrics: EngineMetrics) -> Self:
@@ -28,6 +30,7 @@ class Counts:
             errors=metrics.errors,
             generated=metrics.generated_tokens,
             waiting=metrics.waiting,
+            read=max(0.0, metrics.prompt_tokens - metrics.prefix_hits),
         )
 
 

@@ -5,20 +5,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from inference.engine_metrics import Histogram
+from inference.watch.first_tokens import PARTS, WINDOW, parts_late, parts_later_than_once
 from inference.watch.samples import Counts, Sample
 
 PAUSE, HURRY = 60.0, 15.0
-WINDOW = 300.0
-"""Seconds of the recent past that error rate and time to first token are taken from."""
 FAILURES = 2
 """Failed tiny completions in a row that condemn."""
 SLOW_ONES = 3
 ERRORS_SUSPECT, ERRORS_BAD = 0.2, 0.5
-ENOUGH_ERRORS, ENOUGH_TOKENS = 10, 20
-"""Finished requests below which a share, or a mean, is chance."""
-SLOWER, SLOWER_SECONDS = 4.0, 2.0
-"""Times its own beginning, and seconds at least, of the mean time to first token."""
+ENOUGH_ERRORS = 10
+"""Finished requests below which a share is chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +24,25 @@ class Verdict:
 
 
 OK = Verdict(state="ok")
+Others = Sequence[Sequence[Sample]] | None
 
 
-def judge(samples: Sequence[Sample]) -> Verdict:
+def judge(samples: Sequence[Sample], others: Others = None) -> Verdict:
     """The worst finding; `bad` means: take it out of the pool, if that leaves enough.
 
-    `samples` begin with the first five minutes in service, which are the measure for slowness, and
-    end with the last; those between them may be left out, except of the last five minutes.
+    `samples` begin with the first five minutes in service and end with the last; those between them
+    may be left out, except of the last five minutes. `others`: samples of the slot's replicas that
+    time to first token may be compared with; None where no other one serves.
     """
     if not samples:
         return OK
     recent = [sample for sample in samples if sample.at > samples[-1].at - WINDOW]
-    findings = [_answers(samples), _errors(recent), _slowness(samples, recent)]
+    findings = [
+        _answers(samples),
+        _errors(recent),
+        _slowness(samples),
+        _first_tokens(samples, others),
+    ]
     for state in ("bad", "suspect"):
         for finding in findings:
             if finding.state == state:
@@ -107,27 +110,28 @@ def _counted(samples: Sequence[Sample]) -> list[tuple[Counts, Counts]]:
     ]
 
 
-def _slowness(samples: Sequence[Sample], recent: Sequence[Sample]) -> Verdict:
+def _slowness(samples: Sequence[Sample]) -> Verdict:
     slow = _last(samples, "slow")
     idle = all(sample.counts is not None and sample.counts.waiting == 0 for sample in slow)
     if len(slow) >= SLOW_ONES and idle:
         return Verdict(state="bad", code="watch_slow")
-    if slow or _slower(samples, recent):
+    if slow:
         return Verdict(state="suspect", code="watch_slow" if idle else "watch_busy")
     return OK
 
 
-def _slower(samples: Sequence[Sample], recent: Sequence[Sample]) -> bool:
-    """The mean time to first token now, against that of the first minutes in service."""
-    first = [sample for sample in samples if sample.at <= samples[0].at + WINDOW]
-    if first[-1].at >= recent[0].at:  # too young to have a past
-        return False
-    now, then = _ttft(recent), _ttft(first)
-    if now.count < ENOUGH_TOKENS or then.count < ENOUGH_TOKENS:
-        return False
-    return now.sum / now.count > max(SLOWER_SECONDS, SLOWER * then.sum / then.count)
+def _first_tokens(samples: Sequence[Sample], others: Others) -> Verdict:
+    """What the slot's other replicas meet as well is load. One that serves alone can only be held
+    against its own past; where others serve that can't be compared, that much is no proof."""
+    late = parts_late(samples, others or ())
+    if late is not None:
+        return _by_parts(late, "watch_behind", proof=True)
+    queued = any(one.counts and one.counts.waiting for one in samples[-PARTS:])
+    code = "watch_busy" if queued else "watch_slow"
+    return _by_parts(parts_later_than_once(samples), code, proof=others is None and not queued)
 
 
-def _ttft(samples: Sequence[Sample]) -> Histogram:
-    steps = [after.ttft.since(before.ttft) for before, after in _counted(samples)]
-    return Histogram(sum=sum(s.sum for s in steps), count=sum(s.count for s in steps))
+def _by_parts(late: int, code: str, *, proof: bool) -> Verdict:
+    if not late:
+        return OK
+    return Verdict(state="bad" if proof and late >= PARTS else "suspect", code=code)

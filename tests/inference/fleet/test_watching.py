@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from inference.fleet import watching
 from inference.fleet.machine import Sight, advance
-from inference.models import Alert, CatalogModel, Replica, Server, Slot
-from inference.watch import probing, verdicts
+from inference.models import Alert, CatalogModel, Replica, Server, Slot, Swap
+from inference.watch import first_tokens, probing, verdicts
 from tests.inference.fleet import rooms
 from tests.inference.fleet.conftest import Told
 from tests.inference.simulator.engines import RunningEngine, running
@@ -89,6 +89,47 @@ def test_of_two_that_hang_at_once_one_stays_until_the_other_is_back(
 def opened() -> list[tuple[str, Replica | None]]:
     found = Alert.objects.filter(closed_at=None).order_by("code", "replica")
     return [(alert.code, alert.replica) for alert in found]
+
+
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that follow each other at once count as minutes, and tenths of a second as seconds."""
+    monkeypatch.setattr(first_tokens, "PART", 0.0)
+    monkeypatch.setattr(first_tokens, "SECONDS", 0.1)
+
+
+def looks(*replicas: tuple[Replica, RunningEngine]) -> list[dict[str, Any]]:
+    """Four looks at each, with a dozen members' requests before each look."""
+    for _ in range(4):
+        for _, engine in replicas:
+            for number in range(12):
+                engine.chat(f"Hello {number}", max_tokens=1)
+        found = [watched(replica, engine) for replica, engine in replicas]
+    return found
+
+
+@pytest.mark.usefixtures("quickly", "told")
+def test_one_whose_first_tokens_come_far_later_than_the_others_leaves(
+    first: Replica, second: Replica
+) -> None:
+    with running(SIM_TTFT_MS="150") as slow, running() as quick:
+        found = looks((first, slow), (second, quick))
+    bad = {"state": "bad", "code": "watch_behind"}
+    assert [kept["verdict"] for kept in found] == [bad, {"state": "ok", "code": ""}]
+    assert [rooms.look(first).state, rooms.look(second).state] == ["stopping", "serving"]
+    assert opened() == [("replica_bad", first)]
+
+
+@pytest.mark.usefixtures("quickly", "told")
+def test_a_new_model_is_compared_with_the_old_one_only_while_its_swap_watches_it(
+    first: Replica, second: Replica, chat: Slot, old: CatalogModel, new: CatalogModel
+) -> None:
+    swap = Swap.objects.create(slot=chat, from_model=old, to_model=new, state="running")
+    Replica.objects.filter(pk=first.pk).update(model=new, goal_model=new)
+    with running(SIM_TTFT_MS="150") as slow, running() as quick:
+        assert looks((first, slow), (second, quick))[0]["verdict"]["state"] == "ok"
+        Replica.objects.filter(pk=first.pk).update(swap=swap)
+        assert looks((first, slow), (second, quick))[0]["bad"] == "watch_behind"
 
 
 @pytest.fixture

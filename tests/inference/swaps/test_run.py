@@ -17,7 +17,7 @@ from inference.models import (
     Swap,
     SwapClaim,
 )
-from inference.swaps import plan
+from inference.swaps import plan, run
 from members.models import User
 from tests.inference.fleet import rooms
 from tests.inference.fleet.conftest import Told
@@ -163,10 +163,39 @@ def test_the_only_one_that_is_left_goes_back_when_it_answers_badly(
     while not swap.parts.filter(state="watched").exists():
         room.round()
     verdict = {"state": "bad", "code": "watch_hang"}
-    Replica.objects.filter(number=1).update(watch={"bad": "", "verdict": verdict})
+    Replica.objects.filter(number=1).update(watch={"bad": "watch_hang", "verdict": verdict})
     assert room.until_over(swap).state == "failed"
     assert (swap.error_code, swap.error_step) == ("watch_hang", "watch")
     assert models() == ["serving old-model", "off -"]
+
+
+@pytest.mark.parametrize(
+    ("code", "longer"), [("watch_behind", True), ("watch_hang", True), ("watch_busy", False)]
+)
+def test_one_that_is_in_doubt_is_watched_longer_but_not_for_ever(
+    swap: Swap, code: str, longer: bool
+) -> None:
+    """The plan watches for 4 seconds; a verdict on first tokens takes minutes."""
+    doubt = {"verdict": {"state": "suspect", "code": code}}
+    room = Room()
+    while not swap.parts.filter(state="watched").exists():
+        room.round()
+    Replica.objects.filter(number=1).update(watch=doubt)
+    for _ in range(4):
+        room.round()
+    assert parts(swap)[0] == ("watched" if longer else "done")
+    room.round(seconds=run.DOUBT_SECONDS)
+    assert parts(swap)[0] == "done"
+
+
+def test_one_that_turns_out_to_be_bad_takes_the_swap_back(swap: Swap) -> None:
+    room = Room()
+    while not swap.parts.filter(state="watched").exists():
+        room.round()
+    Replica.objects.filter(number=1).update(watch={"bad": "watch_behind"})
+    assert room.until_over(swap).state == "failed"
+    assert (swap.error_code, swap.error_step) == ("watch_behind", "watch")
+    assert (models(), room.least_serving) == (["serving old-model"] * 2, 1)
 
 
 def test_what_fails_on_the_second_takes_the_first_back_too(swap: Swap) -> None:

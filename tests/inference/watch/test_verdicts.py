@@ -1,5 +1,6 @@
 """Verdicts over series of samples, each with the story it tells."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,11 +116,86 @@ def slower(by: float) -> list[Sample]:
     return [sample(m, ttft=Histogram(sum=s, count=30.0 * m)) for m, s in enumerate(sums)]
 
 
-def test_slowness_is_measured_by_its_own_beginning() -> None:
+def test_one_that_serves_alone_is_held_against_its_own_beginning() -> None:
     assert judge(slower(0.2)) == Verdict(state="ok")
     assert judge(slower(1.5)) == Verdict(state="ok")  # much slower, but not slow
-    assert judge(slower(3.0)) == Verdict(state="suspect", code="watch_slow")
-    assert judge(slower(3.0)[10:]) == Verdict(state="ok")  # slow from its beginning
+    late = slower(3.0)
+    assert judge(late[:11]) == Verdict(state="ok")
+    assert judge(late[:12]) == judge(late[:13]) == Verdict(state="suspect", code="watch_slow")
+    assert judge(late[:14]) == judge(late) == Verdict(state="bad", code="watch_slow")
+    assert judge(late[10:]) == Verdict(state="ok")  # slow from its beginning
+
+
+def test_of_one_that_others_cant_be_compared_with_its_past_is_no_proof() -> None:
+    idle = [sample(m, ttft=Histogram(), finished=0.0) for m in range(20)]
+    for others in ([], [idle]):
+        assert judge(slower(3.0), others) == Verdict(state="suspect", code="watch_slow")
+
+
+def test_more_to_do_is_no_slowness() -> None:
+    """Requests that queue, ten times as many of them, or prompts ten times as long."""
+    late = slower(3.0)
+    told = late[-1].counts
+    assert told is not None
+    queued = replace(late[-1], counts=replace(told, waiting=3))
+    assert judge([*late[:-1], queued]) == Verdict(state="suspect", code="watch_busy")
+    assert judge(first_tokens(5.0, 10, rate=300.0)) == Verdict(state="ok")
+    assert judge(first_tokens(5.0, 10, read=10_000.0)) == Verdict(state="ok")
+
+
+def first_tokens(
+    by: float, begin: int, *, end: int = 20, rate: float = 30.0, read: float = 1000.0
+) -> list[Sample]:
+    """30 requests a minute of 1000 prompt tokens and 0.2 s; after minute `begin` `rate` of `read`
+    tokens, and `by` seconds."""
+    series, waited, count, tokens = [], 0.0, 0.0, 0.0
+    for minute in range(end):
+        ttft = Histogram(sum=waited, count=count)
+        series.append(sample(minute, ttft=ttft, finished=count, read=tokens))
+        many, long, seconds = (30.0, 1000.0, 0.2) if minute < begin else (rate, read, by)
+        waited, count, tokens = waited + many * seconds, count + many, tokens + many * long
+    return series
+
+
+def test_first_tokens_far_later_than_the_others_for_minutes_are_bad() -> None:
+    others = [first_tokens(0.2, 10), first_tokens(0.3, 10)]
+    late = first_tokens(3.0, 10)
+    assert judge(late[:11], others) == Verdict(state="ok")
+    assert judge(late[:12], others) == Verdict(state="suspect", code="watch_behind")
+    assert judge(late[:14], others) == Verdict(state="bad", code="watch_behind")
+    assert judge([*late[:13], *first_tokens(0.2, 0)[13:14]], others) == Verdict(state="ok")
+    assert [judge(one, [late]) for one in others] == [Verdict(state="ok")] * 2
+
+
+def test_one_that_is_slow_from_its_beginning_is_behind_within_three_minutes() -> None:
+    """As in a swap: the others have served for long."""
+    late = [replace(one, at=one.at + 600) for one in first_tokens(3.0, 0, end=4)]
+    others = [first_tokens(0.2, 10)]
+    found = [judge(late[: number + 1], others) for number in range(4)]
+    suspect = Verdict(state="suspect", code="watch_behind")
+    assert found == [
+        Verdict(state="ok"),
+        suspect,
+        suspect,
+        Verdict(state="bad", code="watch_behind"),
+    ]
+
+
+def test_what_all_replicas_meet_is_load() -> None:
+    """Eight times what it was, and one of them twice that of the other."""
+    assert judge(first_tokens(6.0, 10), [first_tokens(3.0, 10)]) == Verdict(state="ok")
+
+
+def test_an_empty_prefix_cache_is_no_slowness() -> None:
+    """A new engine reads whole conversations, of which the others know nine tenths."""
+    warm = [first_tokens(0.5, 0, read=1000.0)]
+    assert judge(first_tokens(5.0, 0, read=1000.0), warm).state == "bad"
+    assert judge(first_tokens(5.0, 0, read=10_000.0), warm) == Verdict(state="ok")
+
+
+def test_first_tokens_of_a_few_requests_are_chance() -> None:
+    others = [first_tokens(0.2, 10)]
+    assert judge(first_tokens(9.0, 10, rate=9.0), others) == Verdict(state="ok")
 
 
 def test_slow_tiny_completions_with_nothing_waiting() -> None:
