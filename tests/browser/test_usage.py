@@ -13,6 +13,12 @@ RIGHT_EDGES = """() => {
     const box = document.querySelector('.chart').parentElement.getBoundingClientRect();
     return [bars.at(-1).getBoundingClientRect().right, box.right, box.left];
 }"""
+SCALES = """() => {
+    const box = (text) => text.getBoundingClientRect();
+    const texts = (name) => [...document.querySelectorAll(`${name} .axis`)];
+    const marks = (name) => texts(name).map((t) => [t.textContent, Math.round(box(t).top)]);
+    return [marks('.scale'), marks('.chart'), box(texts('.scale')[0]).left];
+}"""
 
 
 @pytest.mark.parametrize("days", [7, 90])
@@ -24,4 +30,20 @@ def test_the_chart_begins_with_today(browser: Browser, live_server: LiveServer, 
     page.goto(f"{live_server.url}/usage/?days={days}")
     newest, right, left = page.evaluate(RIGHT_EDGES)
     assert left < newest <= right
+    context.close()
+
+
+def test_the_scale_stays_in_sight_beside_the_newest_days(
+    browser: Browser, live_server: LiveServer
+) -> None:
+    member = next(view.who for view in usage_views() if view.path == "/usage/?days=90")
+    context = browser.new_context(locale="en", viewport={"width": 360, "height": 740})
+    sign_in(context, live_server, member)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/usage/?days=90")
+    beside, own, left = page.evaluate(SCALES)
+    assert beside == own
+    assert left >= 0
+    page.set_viewport_size({"width": 1280, "height": 740})
+    assert not page.locator(".scale").is_visible()
     context.close()

@@ -15,7 +15,9 @@ USTED = re.compile(
     r"\b(usted|ustedes|su|sus|introdu(z|zc)a|introducir(lo|la)|ingrese|asegúrese|seleccione|elija"
     r"|escoja|escriba|envíe|suba|corrija|compruebe|verifique|confirme|vuelva|observe|(des)?marque"
     r"|utilice|use|intente|inténtelo|indique|haga|pulse|inicie|desea|le preocupa"
-    r"|(?<!se )ha (enviado|configurado|olvidado|iniciado|cerrado|recibido|solicitado|decidido))\b",
+    r"|recibirá|solicite|habilite|deba"
+    r"|(?<!se )ha (enviado|configurado|olvidado|iniciado|cerrado|recibido|solicitado|decidido"
+    r"|indicado))\b",
     re.IGNORECASE,
 )
 SHOWN_BY_ADMIN_ONLY = "django.contrib.admin"
