@@ -21,7 +21,8 @@ from inference.smoke.asking import Failed, Limits, Run
 LONGEST = 200_000
 """Tokens, at most, of the long prompt, which a GPU reads in the patience that this call has."""
 LONG_PATIENCE = Limits(first=100, whole=110)
-"""Less than the two minutes after which the broker hands a task to another worker."""
+"""Less than the two minutes after which the broker hands a task to another worker. No other task
+may take so long: docs/decisions.md says why this one may."""
 SLOT_SECONDS = 8
 """In which the place of a call that was left must be free."""
 LIMITED = "HTTP 429"
@@ -85,8 +86,18 @@ def count_tokens(run: Run) -> None:
 
 def long_context(run: Run) -> None:
     """Close to the limit: three quarters of the context by a low estimate of a line's length,
-    which comes to more where each digit is a token."""
-    chat_checks.find_line(run, min(LONGEST, run.target.context * 3 // 4) // 12)
+    which comes to more where each digit is a token. Of a very long one see `cut_to`."""
+    chat_checks.find_line(run, min(LONGEST, _close_to(run.target.context)) // 12)
+
+
+def _close_to(context: int) -> int:
+    return context * 3 // 4
+
+
+def cut_to(call: Call, context: int) -> int | None:
+    """Tokens of the prompt that was tried, where they say less than the call's title does."""
+    long = call.name == "long_context" and _close_to(context) > LONGEST
+    return LONGEST if long else None
 
 
 def cancel(run: Run) -> None:

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.utils.functional import Promise
 
 from inference.models import CatalogModel, ProbeResult, ProbeRun, Slot
-from inference.probes.calls import BY_NAME, CALLS, Call, claimed
+from inference.probes.calls import BY_NAME, CALLS, Call, claimed, cut_to
 from inference.probes.words import for_members
 
 
@@ -102,6 +102,8 @@ def _state(call: Call, slot: Slot | None, results: Mapping[tuple[int, str], Prob
 class Cell:
     offered: bool
     result: ProbeResult | None
+    cut_to: int | None
+    """Tokens of the prompt, if they were far fewer than the model's context."""
 
     @property
     def reason(self) -> Promise | str:
@@ -163,5 +165,6 @@ def table() -> Table:
 def _cell(call: Call, column: Column, results: dict[tuple[int, int, str], ProbeResult]) -> Cell:
     return Cell(
         offered=call.needs <= claimed(column.model),
+        cut_to=cut_to(call, column.model.context_length),
         result=results.get((column.slot.pk, column.model.pk, call.name)),
     )

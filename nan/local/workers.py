@@ -18,7 +18,7 @@ def worker(
     env: dict[str, str],
     queue: str = "",
     after: tuple[str, ...] = ("migrate", "valkey"),
-    stop_seconds: float = 35,  # no task of ours runs longer than 30 s
+    stop_seconds: float = 35,  # tasks end within 30 s, but for a probe's longest prompt
 ) -> Part:
     """Without mingle and gossip, which wait for other workers at the start. Its queue is called
     like itself if none is named."""
