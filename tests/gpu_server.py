@@ -1,4 +1,4 @@
-"""A GPU server that joins a running stack, with a slot of its own that only it serves."""
+"""A GPU server that joins a running stack, empty or with a slot of its own that only it serves."""
 
 import re
 import shlex
@@ -35,13 +35,14 @@ for gpu, port in enumerate({ports!r}):
 """
 OUT = f"""
 from inference.fleet import replicas
-for place in Replica.objects.filter(slot__name={NAME!r}):
+for place in Replica.objects.filter(server__name={NAME!r}):
     replicas.take_out(replica=place, actor=None, last=True, at_deadline="cut", drain_seconds=10)
 """
+RUNS = f"server__name={NAME!r}, state__in=set(ReplicaState) - {{'off', 'failed'}}"
 AWAY = f"""
 from inference import wake
 from inference.fleet import replicas, servers
-for place in Replica.objects.filter(slot__name={NAME!r}):
+for place in Replica.objects.filter(server__name={NAME!r}):
     replicas.remove(replica=place, actor=None)
 Swap.objects.filter(slot__name={NAME!r}).delete()
 PublicName.objects.filter(slot__name={NAME!r}).delete()
@@ -110,8 +111,10 @@ result = servers.invite(name={NAME!r}, seats=10, actor=None)[1]""")
     def _reports(self) -> bool:
         return bool(self.fleet.ask(f"len(Server.objects.get(name={NAME!r}).gpus) == {GPUS}"))
 
-    def serve(self) -> None:
+    def until_it_reports(self) -> None:
         wait_until(self._reports, seconds=30, what="the server to report its GPUs")
+
+    def serve(self) -> None:
         ports = [free_port() for _ in range(GPUS)]
         self.fleet.do(f"{MADE}{PUT_IN.format(name=NAME, ports=ports, model=MODELS[0])}")
         self.fleet.settle(NAME)
@@ -125,7 +128,7 @@ result = servers.invite(name={NAME!r}, seats=10, actor=None)[1]""")
             self.fleet.until(swap, "aborted", "failed", "done", seconds=90)
         self.fleet.do(OUT)
         wait_until(
-            lambda: {r["state"] for r in self.fleet.replicas(NAME)} == {"off"},
+            lambda: self.fleet.ask(f"not Replica.objects.filter({RUNS}).exists()"),
             seconds=60,
             what="its replicas to be off",
         )
@@ -133,15 +136,23 @@ result = servers.invite(name={NAME!r}, seats=10, actor=None)[1]""")
 
 
 @contextmanager
-def second_server(fleet: Fleet) -> Iterator[None]:
-    """Its slot is called like itself and begins with the first of MODELS."""
+def empty_server(fleet: Fleet) -> Iterator[GpuServer]:
+    """Nothing runs there. What is put there is taken away in the end."""
     folder = fleet.stack.state_dir / NAME
     folder.mkdir(exist_ok=True)
     (folder / "gpu.env").unlink(missing_ok=True)
     server = GpuServer(fleet, folder)
     with server.worker(server.join()):
-        server.serve()
+        server.until_it_reports()
         try:
-            yield
+            yield server
         finally:
             server.leave()
+
+
+@contextmanager
+def second_server(fleet: Fleet) -> Iterator[None]:
+    """Its slot is called like itself and begins with the first of MODELS."""
+    with empty_server(fleet) as server:
+        server.serve()
+        yield
