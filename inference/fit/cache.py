@@ -27,7 +27,8 @@ class Settings:
     element: int = 2
     """Bytes of a cached number: 2, or 1 with `--kv-cache-dtype fp8`."""
     state_element: int = 2
-    batched_tokens: int = 8192
+    tokens_under_way: int = 8192
+    """Of a request, in all batches that are computed at once."""
     prefix_caching: bool = True
     speculative_tokens: int = 0
     block: int = BLOCK
@@ -114,7 +115,7 @@ def _attention_blocks(layers: Attention, block: int, settings: Settings) -> int:
     block, since it need not begin at a block's beginning."""
     if layers.window is None:
         return _up(settings.context, block)
-    held = min(layers.window - 1 + settings.batched_tokens, settings.context)
+    held = min(layers.window - 1 + settings.tokens_under_way, settings.context)
     return _up(held, block) + 1
 
 

@@ -68,6 +68,10 @@ class ModelFigures:
     """The model's own, in tokens."""
     element: int
     """Bytes of a number where nothing is quantised."""
+    quantised: bool = False
+    """Its weights keep their size whatever type of numbers the engine is told."""
+    draft_layers: int = 0
+    """Of its own, that guess tokens ahead (multi-token prediction)."""
     unknown: tuple[str, ...] = ()
     """Parts of the configuration that are not understood here, by name."""
 

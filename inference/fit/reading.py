@@ -6,6 +6,7 @@ from inference.fit.figures import Attention, ModelFigures, State
 from inference.fit.kinds import EXPERTS_PER_TOKEN, first_of, head_dim, layer_kinds, text_part
 from inference.fit.weights import count_bytes
 
+DRAFT_LAYERS = ("mtp_num_hidden_layers", "num_nextn_predict_layers")
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 _NOT_UNDERSTOOD = ("index_head_dim", "compress_ratios", "num_kv_shared_layers", "attn_module_list")
 """Keys of attention kinds that are not counted here (sparse indexers, compressed or shared KV)."""
@@ -26,6 +27,8 @@ def figures_from_config(config: dict[str, Any], weights_bytes: int | None = None
         vocabulary=text["vocab_size"],
         context=int(text.get("max_position_embeddings") or 0),
         element=_BYTES.get(str(text.get("dtype") or text.get("torch_dtype") or "bfloat16"), 2),
+        quantised=bool(config.get("quantization_config") or text.get("quantization_config")),
+        draft_layers=first_of(text, DRAFT_LAYERS),
         unknown=tuple(key for key in _NOT_UNDERSTOOD if text.get(key)),
     )
 

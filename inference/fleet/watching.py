@@ -1,14 +1,12 @@
 """Looking after engines that serve; `inference.watch` says what a sample is and what is bad."""
 
-import time
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F
 
 from inference import watch
-from inference.engine import EngineUnavailable
-from inference.fleet import alerts
+from inference.fleet import alerts, measuring
 from inference.fleet.sight import engine
 from inference.models import Kind, Replica, ReplicaState
 from inference.watch import Sample, Verdict
@@ -45,13 +43,14 @@ def run(replica_id: int, instance: str) -> None:
     embedding = replica.slot.kind == Kind.EMBEDDING
     with engine(replica) as client:
         sample = watch.probe(client, replica.slot.name, embedding=embedding)
-        measured = replica.measured or _measure(client, replica)
+        measured = replica.watch.get("measured") or measuring.note(client, replica)
     samples = [*replica.watch.get("samples", []), sample.to_json()]
     verdict = watch.judge(_read(samples), _others(replica))
     kept: dict[str, Any] = {
         **replica.watch,
         "samples": [*samples[:KEPT_FIRST], *samples[KEPT_FIRST:][-KEPT_LAST:]],
         "verdict": {"state": verdict.state, "code": verdict.code},
+        "measured": measured,
     }
     kept.pop("bad", None)
     if verdict.state == "bad":
@@ -59,19 +58,7 @@ def run(replica_id: int, instance: str) -> None:
     else:
         alerts.close_alert("last_replica_bad", replica=replica)
     ours = Replica.objects.filter(pk=replica_id, instance=instance, state=ReplicaState.SERVING)
-    ours.update(watch=kept, measured=measured, version=F("version") + 1)
-
-
-def _measure(client: Any, replica: Replica) -> dict[str, Any]:
-    """What the engine itself says about its KV cache; it replaces the estimate."""
-    try:
-        tokens = client.metrics().kv_tokens
-    except EngineUnavailable:
-        return {}
-    context = replica.model.context_length if replica.model else 0
-    if not tokens or not context:
-        return {}
-    return {"kv_tokens": tokens, "concurrent": round(tokens / context, 1), "at": time.time()}
+    ours.update(watch=kept, version=F("version") + 1)
 
 
 def _others(replica: Replica) -> list[list[Sample]] | None:

@@ -105,6 +105,9 @@ CAUSES = {
     "killed": _("The engine was killed from outside."),
     "died": _("The engine ended by itself."),
     "capacity": _("By the estimate it would carry fewer requests at once than the slot must."),
+    "capacity_measured": _(
+        "By what its engines have measured it carries fewer requests at once than the slot must."
+    ),
     "driver_failed": _(
         "The server's driver (systemd, Compose) could not start or stop the engine."
     ),

@@ -1,5 +1,6 @@
-"""Rows of what runs: keys (keys.py), what can run (catalog.py), what does (fleet.py), the
-moves from one model to another (swaps.py), and how it went (monitoring.py)."""
+"""Rows of what runs: keys (keys.py), what can run (catalog.py), what does (fleet.py),
+what engines said of themselves (measured.py), the moves from one model to another (swaps.py), and
+how it went (monitoring.py)."""
 
 from inference.models.catalog import CatalogModel, Kind, Slot
 from inference.models.fleet import (
@@ -22,6 +23,7 @@ from inference.models.keys import (
     KeyState,
     Reconciliation,
 )
+from inference.models.measured import Measurement, measured_with
 from inference.models.monitoring import (
     ApiSample,
     ApiState,
@@ -60,6 +62,7 @@ __all__ = [
     "KeyState",
     "Kind",
     "LastCount",
+    "Measurement",
     "ProbeResult",
     "ProbeRun",
     "ProbeRunState",
@@ -79,4 +82,5 @@ __all__ = [
     "Usage",
     "UsageDay",
     "UsageLook",
+    "measured_with",
 ]

@@ -74,9 +74,10 @@ class Server(models.Model):
         """What the server said about one engine; None while it has not mentioned it."""
         return self.report.get("engines", {}).get(instance) if instance else None
 
-    def sizes_mib(self, gpus: Sequence[int]) -> list[int]:
-        """The memory of these GPUs, of those that the server has told of."""
-        return [int(found["total_mib"]) for found in self.gpus if found["index"] in gpus]
+    def kinds_of(self, gpus: Sequence[int]) -> list[tuple[str, int]]:
+        """Name and memory (MiB) of these GPUs, of those that the server has told of."""
+        found = [gpu for gpu in self.gpus if gpu["index"] in gpus]
+        return sorted((str(gpu.get("name", "")), int(gpu["total_mib"])) for gpu in found)
 
     def free_mib(self, gpu: int) -> int | None:
         """Memory free on one GPU by the last report; None if there is no such GPU."""
@@ -207,7 +208,6 @@ class Replica(models.Model):
     last_log = models.JSONField(
         _("last lines of a failed engine"), default=list, blank=True, editable=False
     )
-    measured = models.JSONField(_("measured"), default=dict, editable=False)
     watch = models.JSONField(default=dict, editable=False)
 
     objects = ReplicaQuerySet.as_manager()

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference.fit import Fit
-from inference.models import CatalogModel, Server
-from inference.swaps.outlook import estimated
+from inference.models import CatalogModel, Measurement, Server
+from inference.swaps.capacity import Capacity, Known, capacity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,14 +13,13 @@ class Place:
     """One server: what it could hold, and what it holds already."""
 
     server: Server
-    fit: Fit | None
-    """None: nothing can be estimated (no GPU needed, or no figures)."""
+    capacity: Capacity
     enough_gpus: bool
     has_weights: bool
 
     @property
     def fits(self) -> bool:
-        return self.enough_gpus and (self.fit is None or self.fit.fits)
+        return self.enough_gpus and self.capacity.fits is not False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +30,14 @@ class Row:
     @property
     def notes(self) -> list[Any]:
         """What to know about the estimates; the same for each server."""
-        return next((list(place.fit.notes) for place in self.places if place.fit), [])
+        noted = (place.capacity.notes for place in self.places if place.capacity.notes)
+        return list(next(noted, ()))
+
+    @property
+    def left_out(self) -> list[str]:
+        """Flags that those estimates do not follow."""
+        found = (place.capacity.left_out for place in self.places if place.capacity.left_out)
+        return list(next(found, ()))
 
     @property
     def fitting(self) -> list[Place]:
@@ -42,19 +47,21 @@ class Row:
 def rows(models: Sequence[CatalogModel], servers: Sequence[Server]) -> list[Row]:
     """Servers that never reported are left out: nothing is known of them."""
     known = [server for server in servers if server.reported_at]
+    measured = Measurement.objects.of(models)
     return [
-        Row(model=model, places=[_place(model, server) for server in known]) for model in models
+        Row(model=model, places=[_place(model, server, measured) for server in known])
+        for model in models
     ]
 
 
-def _place(model: CatalogModel, server: Server) -> Place:
+def _place(model: CatalogModel, server: Server, known: Known) -> Place:
     """On its largest GPUs, whether or not something else is there now."""
     largest = sorted(server.gpus, key=lambda gpu: -int(gpu["total_mib"]))
     chosen = [gpu["index"] for gpu in largest[: model.gpus_needed]]
     enough = len(chosen) == model.gpus_needed
     return Place(
         server=server,
-        fit=estimated(server, chosen, model) if enough and chosen else None,
+        capacity=capacity(model, server, chosen, known=known) if enough else Capacity(),
         enough_gpus=enough,
         has_weights=model.weights in server.report.get("weights", []),
     )

@@ -12,10 +12,11 @@ from django_htmx.http import HttpResponseClientRedirect
 from inference.fleet import replicas
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import words
-from inference.models import Replica, ReplicaState
+from inference.models import Measurement, Replica, ReplicaState
 from inference.staff import live
 from inference.staff.asking import attempt
 from inference.staff.forms import PutInForm, TakeOutForm
+from inference.swaps.capacity import Capacity, capacity
 from nan.access import HtmxRequest, staff_required
 
 EVENTS = 40
@@ -44,7 +45,13 @@ def _parts(request: HttpRequest, row: Replica) -> list[live.Part]:
     events = row.events.select_related("actor", "model", "swap", "replica__server")
     form = PutInForm(slot=row.slot)
     return [
-        live.part(request, "replica-now", "staff/fleet/replica_now.html", replica=row),
+        live.part(
+            request,
+            "replica-now",
+            "staff/fleet/replica_now.html",
+            replica=row,
+            capacity=_capacity(row),
+        ),
         live.part(
             request,
             "replica-actions",
@@ -59,6 +66,14 @@ def _parts(request: HttpRequest, row: Replica) -> list[live.Part]:
             events=events.order_by("-at", "-pk")[:EVENTS],
         ),
     ]
+
+
+def _capacity(row: Replica) -> Capacity | None:
+    """Of what runs there."""
+    if row.model is None:
+        return None
+    known = Measurement.objects.of([row.model])
+    return capacity(row.model, row.server, row.gpus, known=known)
 
 
 @require_safe

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -56,6 +57,18 @@ class Preview:
         """Those that are to serve and do not: a swap waits for them."""
         rows = [fit.replica for fit in self.order]
         return [row for row in rows if row.state != ReplicaState.SERVING]
+
+    @property
+    def notes(self) -> list[Any]:
+        """On the estimates among the figures; the same for each place."""
+        noted = (fit.capacity.notes for fit in self.order if fit.capacity.notes)
+        return list(next(noted, ()))
+
+    @property
+    def left_out(self) -> list[str]:
+        """Flags that those estimates do not follow."""
+        found = (fit.capacity.left_out for fit in self.order if fit.capacity.left_out)
+        return list(next(found, ()))
 
     @property
     def refused_by_checks(self) -> bool:

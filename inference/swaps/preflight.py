@@ -44,12 +44,24 @@ def _ask(swap: Swap, part: SwapReplica) -> None:
 
 
 def _capacity(swap: Swap, part: SwapReplica) -> list[dict[str, Any]]:
-    """By the estimate, or by what an engine has measured: does it fit, and does it carry enough?"""
+    """By what an engine has measured, else by the estimate: does it fit here, and do all replicas
+    together carry enough?"""
     found = outlook.of_swap(swap)
-    fits = {fit.replica.pk: fit for fit in found.fits}
-    code = (fits[part.replica_id].code if part.replica_id in fits else "") or found.code
-    carried = "" if found.concurrent is None else f"{found.concurrent:.1f}"
-    return [{"name": "capacity", "ok": not code, "code": code, "detail": carried}]
+    own = next((fit.code for fit in found.fits if fit.replica.pk == part.replica_id), "")
+    code = own or found.shortfall
+    return [
+        {"name": "capacity", "ok": not code, "code": code, "detail": _carried(swap, code, found)}
+    ]
+
+
+def _carried(swap: Swap, code: str, found: outlook.Outlook) -> str:
+    """What would be carried and what must be, in figures."""
+    slot = swap.slot
+    if code == "context_too_short":
+        return f"{found.context_after} < {slot.least_context}"
+    if code.startswith("capacity"):
+        return f"{found.at_least:.1f} < {slot.least_concurrent}"
+    return "" if found.concurrent is None else f"{found.concurrent:.1f}"
 
 
 def _store(part: SwapReplica, checks: list[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import prefetch_related_objects
 from django.utils import translation
 
-from inference.fit import NOT_READ, estimate, figures_from_config
+from inference.fit import NOT_READ, Told, estimate, figures_from_config
 from inference.models import Goal, Replica, Slot
 
 CONTEXTS = (32_768, 131_072)
@@ -65,14 +65,20 @@ def _place(name: str, replicas: list[Replica], asked: _Asked) -> Prospect:
         replicas=number,
         requests=dict.fromkeys(asked.contexts),
     )
-    sizes = first.server.sizes_mib(first.gpus)
-    if not sizes or not asked.config:
+    kinds = first.server.kinds_of(first.gpus)
+    if not kinds or not asked.config:
         return unknown
     try:
         figures = figures_from_config(asked.config, asked.weights_bytes)
         longest = asked.context or figures.context
         found = {
-            length: estimate(figures, gpus_mib=sizes, context=length, kv_dtype=asked.kv_dtype)
+            length: estimate(
+                figures,
+                gpus_mib=[size for _, size in kinds],
+                gpu_name=kinds[0][0],
+                context=length,
+                told=Told(kv_dtype=asked.kv_dtype),
+            )
             for length in asked.contexts
         }
     except NOT_READ:

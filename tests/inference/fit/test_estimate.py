@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import translation
 
-from inference.fit import estimate, figures_from_config
+from inference.fit import Told, estimate, figures_from_config, from_flags
 from inference.fit.cache import Settings, layout
 from inference.fit.figures import Attention, State
 from inference.fit.weights import bits_per_weight, count_bytes
@@ -108,8 +108,8 @@ def test_fp8_cache_and_more_gpus_hold_more() -> None:
     figures = figures_from_config(CONFIGS["Qwen/Qwen3-14B"])
 
     def tokens(gpus: int, dtype: str) -> int:
-        asked = {"gpus_mib": [RTX_3090] * gpus, "context": 8192, "batched_tokens": 2048}
-        return estimate(figures, kv_dtype=dtype, **asked).kv_tokens
+        asked = {"gpus_mib": [RTX_3090] * gpus, "context": 8192}
+        return estimate(figures, told=Told(kv_dtype=dtype), **asked).kv_tokens
 
     assert tokens(2, "fp8") == pytest.approx(2 * tokens(2, "auto"), rel=0.001)
     assert tokens(4, "auto") > 2.5 * tokens(2, "auto")
@@ -126,7 +126,7 @@ def test_too_large_is_said_with_what_is_missing() -> None:
 
 def test_an_encoder_keeps_nothing() -> None:
     figures = figures_from_config(CONFIGS["sentence-transformers/all-MiniLM-L6-v2"])
-    found = estimate(figures, gpus_mib=[4096], context=512, batched_tokens=2048)
+    found = estimate(figures, gpus_mib=[4096], context=512)
     assert (found.fits, found.kv_tokens, found.per_token_bytes) == (True, 0, 0)
 
 
@@ -148,8 +148,8 @@ def test_notes_say_where_it_goes_wrong() -> None:
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry["slug"])
 def test_every_model_of_the_catalogue_fits_one_gpu_of_96_gib(entry: dict[str, Any]) -> None:
     figures = figures_from_config(entry["config"], entry["weights_mib"] * MIB)
-    dtype = entry["flags"].get("kv-cache-dtype", "auto")
-    found = estimate(figures, gpus_mib=[RTX_PRO_6000], context=entry["context"], kv_dtype=dtype)
+    told = from_flags(entry["flags"])
+    found = estimate(figures, gpus_mib=[RTX_PRO_6000], context=entry["context"], told=told)
     assert found.fits
     assert found.concurrent > 1
     assert entry["context"] <= figures.context

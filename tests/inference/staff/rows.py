@@ -10,12 +10,14 @@ from inference.models import (
     Alert,
     CatalogModel,
     FleetEvent,
+    Measurement,
     PublicName,
     Replica,
     Server,
     Slot,
     Swap,
     SwapReplica,
+    measured_with,
 )
 from members.models import User
 
@@ -85,6 +87,21 @@ def server(name: str, *, gpus: int = 2, **fields: Any) -> Server:
         **fields,
     }
     return Server.objects.create(name=name, **values)
+
+
+def measurement(
+    model: CatalogModel, on: Server, *, gpus: Sequence[int] = (0,), kv_tokens: int = 777_216
+) -> Measurement:
+    """What an engine said there."""
+    return Measurement.objects.create(
+        model=model,
+        measured_with=measured_with(model, on, gpus),
+        kv_tokens=kv_tokens,
+        concurrent=kv_tokens / model.context_length,
+        gpus=on.kinds_of(gpus),
+        engine=on.engine,
+        server=on,
+    )
 
 
 def slot(name: str = "nan", model: CatalogModel | None = None, **fields: Any) -> Slot:
