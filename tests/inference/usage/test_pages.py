@@ -2,8 +2,12 @@
 
 import csv
 import io
+import re
 import uuid
-from datetime import date, timedelta
+from collections import Counter
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 import redis
@@ -256,6 +260,50 @@ def test_the_file_has_a_line_for_each_day_model_and_key(
     }
     everything = csv_rows(browser.get("/usage/usage.csv?days=all"))
     assert [line["requests"] for line in everything] == ["9", "1"]
+
+
+COLUMNS = {
+    "Requests": "requests",
+    "Input tokens": "input_tokens",
+    "From the cache": "cached_input_tokens",
+    "Output tokens": "output_tokens",
+    "Refused: a minute": "refused_requests_a_minute",
+    "Refused: in parallel": "refused_in_parallel",
+    "Failed": "failed",
+    "Left early": "left_before_first_word",
+}
+
+
+def sums(part: str) -> Counter[str]:
+    """Of all cells of a table's part, by the file's names of the columns."""
+    cells = re.findall(r'data-label="([^"]+)">([\d,]+)', part)
+    found: Counter[str] = Counter()
+    for label, value in cells:
+        found[COLUMNS[label]] += int(value.replace(",", ""))
+    return found
+
+
+@pytest.mark.parametrize("length", [7, 30, 90])
+def test_days_models_keys_total_and_file_are_the_same_figures(
+    browser: Client, make_key: Callable[[User], Key], member: User, clock: Clock, length: int
+) -> None:
+    """Around the change of clocks in October, with an old key; a day on each side of the edge."""
+    clock.set(datetime(2026, 10, 28, 23, 30, tzinfo=ZoneInfo("Europe/Madrid")))
+    old, key = make_key(member), make_key(member)
+    for back in range(100):
+        day = clock.today - timedelta(days=back)
+        used(key, day, requests=back + 1, prompt_tokens=1000 + back, cached_tokens=back, failed=1)
+        used(old, day, model="qwen", completion_tokens=7 * back, refused_rpm=back % 3, left_early=2)
+    shown = text(browser.get(f"/usage/?days={length}"))
+    days, models, keys_ = re.findall(r'<table class="stack">.*?</table>', shown)
+    file = csv_rows(browser.get(f"/usage/usage.csv?days={length}"))
+    told = {name: sum(int(row[name]) for row in file) for name in COLUMNS.values()}
+    body, total = days.split("<tfoot>")
+    assert body.count('<th scope="row">') == length
+    assert len({row["day_utc"] for row in file}) == length
+    for part in (body, total, models, keys_):
+        assert sums(part) == +Counter(told)
+    assert told["requests"] == length + length * (length + 1) // 2
 
 
 def test_no_cell_of_the_file_is_a_formula(browser: Client, key: Key, clock: Clock) -> None:
