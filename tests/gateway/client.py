@@ -26,7 +26,7 @@ ALLOWED = [
 ROUTES = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 MANNERS = (
     "plain", "slow", "hang", "mute", "drip", "error", "missing", "rotating", "cut", "broken",
-    "thinks",
+    "thinks", "late",
 )  # fmt: skip
 
 

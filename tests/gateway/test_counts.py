@@ -16,7 +16,7 @@ from tests.gateway.client import ROUTES, Gateway, Member, Models, body, statuses
 from tests.gateway.conftest import Own
 from tests.waiting import at_once, wait_until
 
-until = partial(wait_until, seconds=10, every=0.05)
+until = partial(wait_until, seconds=15, every=0.05)
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """An engine for the gateway's tests: OpenAI and Anthropic routes; the model's name decides how.
 
 `…-slow` answers after a second, `…-hang` never begins, `…-mute` sends headers only, `…-drip`
-streams two events and then one every ten seconds, `…-thinks` does so with nothing but reasoning on
-/v1/responses, `…-error` answers 500 and repeats the prompt in its error, as engines do,
-`…-missing` answers 404, `…-rotating` 503 as the pool does while a slot's model is replaced.
+streams two events and then one every ten seconds, `…-late` does so after half a second,
+`…-thinks` with nothing but reasoning on /v1/responses, `…-error` answers 500 and repeats the prompt
+in its error, as engines do, `…-missing` answers 404, `…-rotating` 503 as the pool does while a
+slot's model is replaced.
 `…-cut` breaks the connection off in the middle of a stream, and `…-broken` ends it with an error
 event that names the engine's address and repeats the prompt.
 `GET /state` tells what it saw, without the bodies of the calls.
@@ -28,6 +29,8 @@ ROTATING = {
     "param": None,
     "code": "model_rotating",
 }
+BEFORE = {"slow": 1, "late": 0.5, "hang": 3600}
+"""Seconds, by manner."""
 state: dict[str, Any] = {"open": 0, "seen": [], "fields": [], "headers": [], "cancelled": 0}
 
 
@@ -63,10 +66,7 @@ def fields_of(body: bytes) -> dict[str, Any]:
 
 async def respond(path: str, body: dict[str, Any], send: Any) -> None:
     model = str(body.get("model", ""))
-    if model.endswith("-slow"):
-        await asyncio.sleep(1)
-    if model.endswith("-hang"):
-        await asyncio.sleep(3600)
+    await asyncio.sleep(BEFORE.get(model.rpartition("-")[2], 0))
     if model.endswith("-mute"):
         await stream(send, [], 0)
         await asyncio.sleep(3600)
@@ -80,7 +80,7 @@ async def respond(path: str, body: dict[str, Any], send: Any) -> None:
     elif path not in ANSWERS:
         await answer(send, {"error": {"message": "no such path"}}, 404)
     elif body.get("stream"):
-        slow = model.endswith(("-drip", "-thinks"))
+        slow = model.endswith(("-drip", "-thinks", "-late"))
         await stream(send, events_of(path, model, body), 10 if slow else 0)
         if model.endswith("-cut"):
             raise ConnectionAbortedError("as asked")

@@ -6,7 +6,8 @@ minute from one in parallel. Here are numbers only: a hash in Redis for each day
 `token|name|kind`. The name is one that the gateway has, or empty: a caller may write anything as
 `model`. Callers whose key the gateway does not know are not counted.
 
-Callers who leave before the first word of the answer are counted by the gate: see nan_leaving.py.
+Callers who leave before the first word of the answer are counted by the gate, if LiteLLM does not
+count the call: see nan_leaving.py.
 
 The marks (a sorted set, token by time) let the product ask for the totals of those keys only: a
 day of all keys takes LiteLLM more than a millisecond for each.
@@ -26,6 +27,7 @@ from typing import Any, Final
 
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
+from nan_leaving import counted
 
 KEPT_SECONDS: Final = 14 * 24 * 3600
 PATIENCE_SECONDS: Final = 0.2
@@ -39,8 +41,9 @@ class Counts(CustomLogger):
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Runs beside LiteLLM's own counting, after the answer."""
-        counted = kwargs.get("standard_logging_object") or {}
-        token = (counted.get("metadata") or {}).get("user_api_key_hash")
+        counted(kwargs.get("litellm_call_id"))
+        logged = kwargs.get("standard_logging_object") or {}
+        token = (logged.get("metadata") or {}).get("user_api_key_hash")
         if token:
             with suppress(Exception):
                 await asyncio.wait_for(mark(token), PATIENCE_SECONDS)

@@ -5,8 +5,8 @@ and headers that are for the model (nan_fields.py), and writes the body anew, so
 read nothing else in it: no second key of the same name, no form in place of JSON. It adds the one
 header that LiteLLM is to send to the engine (nan_affinity.py). Then it steps aside: of the answer
 it touches only how long a refusal is to be waited for (nan_waiting.py), and a client's leaving
-reaches LiteLLM, which gives her parallel slot back on it. If she left before the first word, that
-is counted (nan_leaving.py).
+reaches LiteLLM, which gives her parallel slot back on it. If she left before anything of the answer
+was there to count, that is counted (nan_leaving.py).
 
 Errors are in OpenAI's shape; the edge puts them into the dialect of the caller.
 """
@@ -23,7 +23,7 @@ import nan_fields
 import nan_forms
 import orjson
 from nan_affinity import HEADER, Affinity
-from nan_leaving import Watched, key_of
+from nan_leaving import CALL_ID, Watched, key_of
 from nan_refusals import Refused, check
 from nan_waiting import Timed
 
@@ -76,12 +76,13 @@ class Gate:
             return
 
         timed = Timed(send, partial(self.resets_in, key_of(scope)))
-        watched = Watched(timed, path)
-        try:
-            await self.app(_cleaned(scope, kind, len(body)), _Body(body, receive), watched)
-        finally:
-            if watched.left_early:
-                await self.left(key_of(scope), called)
+        with Watched(_Body(body, receive), timed) as call:
+            cleaned = _cleaned(scope, kind, len(body), call.id)
+            try:
+                await self.app(cleaned, call.receive, call.send)
+            finally:
+                if await call.left_early():
+                    await self.left(key_of(scope), called)
 
     def _rewritten(self, scope: MutableMapping[str, Any], body: bytes) -> tuple[Any, bytes]:
         """The name that is called, and the body for LiteLLM."""
@@ -143,7 +144,9 @@ def _parsed(body: bytes) -> Any:
         raise Refused("The request body is not valid JSON.") from None
 
 
-def _cleaned(scope: MutableMapping[str, Any], kind: bytes, length: int) -> dict[str, Any]:
+def _cleaned(
+    scope: MutableMapping[str, Any], kind: bytes, length: int, call_id: str
+) -> dict[str, Any]:
     replaced = (b"content-type", b"content-length")
     headers = [
         (name, value)
@@ -151,6 +154,7 @@ def _cleaned(scope: MutableMapping[str, Any], kind: bytes, length: int) -> dict[
         if name in nan_fields.HEADERS and name not in replaced
     ]
     headers += [(b"content-type", kind), (b"content-length", b"%d" % length)]
+    headers.append((CALL_ID, call_id.encode()))
     return {**scope, "headers": headers, "query_string": b""}
 
 
