@@ -3,8 +3,9 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from inference.simulator.asks import Ask, check_length
 from inference.simulator.faults import ProcessFault
@@ -39,12 +40,17 @@ class Engine:
             model_name=options.served_names[0],
             kv_cache_tokens=settings.kv_cache_tokens,
             block_size=BLOCK,
+            drafts=options.drafts,
         )
         self.metrics.watch(
             running=lambda: len(self.running) + self.pooling,
             waiting=lambda: len(self.waiting),
             kv_used=self._kv_used,
         )
+
+    def misbehave(self, faults: Iterable[str]) -> None:
+        """From now on in these ways, and in no other."""
+        self.settings = replace(self.settings, faults=ProcessFault.known(faults))
 
     def start(self, ask: Ask, cleanup: ExitStack) -> "Generation":
         """Admit or refuse; `cleanup` takes the request out again, however it ends."""
@@ -170,6 +176,8 @@ class Generation:
         self._engine.metrics.generation_tokens.inc(self.ask.n)
         if before is not None:
             self._engine.metrics.itl.observe(now - before)
+        if self.completion_tokens % 2 == 0:
+            self._engine.metrics.guessed()
 
     def _finish(self, *, cut: bool) -> None:
         if cut:

@@ -6,6 +6,7 @@ at once; that holds for plain answers, streams and answers that have not begun.
 
 import asyncio
 import hmac
+import json
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -38,6 +39,8 @@ _ROUTES: dict[str, dict[str, Handler]] = {
     "/tokenize": {"POST": about.tokenize},
 }
 _COUNTERS = "/_sim/requests"
+_FAULTS = "/_sim/faults"
+"""POST a list: from now on these, for an engine that was well when it was checked."""
 
 
 class Application:
@@ -52,7 +55,9 @@ class Application:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         request = Request(method=scope["method"], path=scope["path"], headers=headers)
-        if request.path == _COUNTERS:
+        if request.path == _FAULTS:
+            self.engine.misbehave(json.loads(await _read_body(receive) or b"[]"))
+        if request.path in (_COUNTERS, _FAULTS):
             await _send(about.counters(self.traffic, self.engine), send)
             return
         route = request.path if request.path in _ROUTES else "other"

@@ -84,3 +84,11 @@ def test_stream_is_paced() -> None:
         took = time.monotonic() - begun
     assert len(data_of(response)) == 1 + 11 + 1 + 1
     assert 0.4 <= took < 0.9
+
+
+def test_an_engine_can_be_told_to_misbehave_after_it_was_checked(engine: RunningEngine) -> None:
+    assert engine.chat("hello").json()["choices"][0]["message"]["content"]
+    for faults, empty in ((["empty-content"], True), ([], False)):
+        assert engine.http.post("/_sim/faults", json=faults).status_code == 200
+        answer = engine.chat("hello").json()["choices"][0]["message"]["content"]
+        assert (answer in ("", None)) is empty
