@@ -6,7 +6,7 @@ from typing import Any
 from inference import smoke
 from inference.excerpt import excerpt
 from inference.fleet.sight import engine
-from inference.models import Replica, ReplicaState
+from inference.models import CatalogModel, Replica, ReplicaState
 
 TASK_SECONDS = 8
 """No new check is begun after this; one takes up to twenty more."""
@@ -19,9 +19,14 @@ def target(replica: Replica) -> smoke.Target:
     return smoke.Target(
         name=replica.names[0],
         names=tuple(replica.names),
-        capabilities=frozenset({model.kind, *model.capabilities}),
+        capabilities=frozenset({model.kind, *model.capabilities, *_configured(model)}),
         context=model.context_length,
     )
+
+
+def _configured(model: CatalogModel) -> set[str]:
+    """What the engine is told to do and so has to be seen doing, whatever the model is good at."""
+    return {"speculative"} if model.flags.get("speculative-config") else set()
 
 
 def run(replica_id: int, instance: str) -> None:

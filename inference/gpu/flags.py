@@ -83,7 +83,7 @@ def nested(found: object) -> bool:
 _count = whole(0, 4096)
 _name = like(NAME)
 _SPECULATIVE = record(
-    method=_name, num_speculative_tokens=whole(1, 64), model=like(REPO), revision=like(REVISION),
+    method=_name, num_speculative_tokens=whole(1, 64),  # no `model`: nobody would fetch its weights
     draft_tensor_parallel_size=whole(1, 16), quantization=_name, prompt_lookup_min=whole(1, 64),
     prompt_lookup_max=whole(1, 64), max_model_len=whole(1, 10_000_000),
     disable_padded_drafter_batch=switch, draft_sample_method=_name, attention_backend=_name,

@@ -34,7 +34,8 @@ NO_HOST = "none.invalid"
 """The one place that media may be fetched from: it never resolves (RFC 2606). An engine without a
 list fetches whatever a prompt names, from inside the servers' network."""
 SET_BY_THE_HOST = frozenset(("SIM_GPU_DIR", "SIM_GPU_TOTAL_MIB", "SIM_FAULTS_FILE"))
-VALUE = re.compile(r"[A-Za-z0-9_.,:=+|\[\]-]{0,200}", re.ASCII)
+# Never empty: an empty VLLM_CPU_KVCACHE_SPACE ends the engine.
+VALUE = re.compile(r"[A-Za-z0-9_.,:=+|\[\]-]{1,200}", re.ASCII)
 FAULTS = re.compile(r"[A-Za-z0-9_.,:/-]{0,400}", re.ASCII)  # `org/name:fault`
 
 

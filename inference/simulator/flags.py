@@ -39,6 +39,8 @@ class Options:
     chat_template: str | None
     """A file, or the template itself."""
     template_kwargs: dict[str, Any]
+    drafts: int
+    """Tokens that speculative decoding proposes at a time; 0: not configured."""
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -67,7 +69,12 @@ def parse(argv: Sequence[str]) -> Options:
         reasoning_parser=found.reasoning_parser,
         chat_template=found.chat_template,
         template_kwargs=found.default_chat_template_kwargs or {},
+        drafts=_drafts(found.speculative_config),
     )
+
+
+def _drafts(config: dict[str, Any] | None) -> int:
+    return int(config.get("num_speculative_tokens") or 1) if config else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,7 +25,9 @@ REJECTED = ("max_num_queued_reqs", "max_num_queued_tokens")
 
 
 class Metrics:
-    def __init__(self, *, model_name: str, kv_cache_tokens: int, block_size: int) -> None:
+    def __init__(
+        self, *, model_name: str, kv_cache_tokens: int, block_size: int, drafts: int = 0
+    ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -44,6 +46,7 @@ class Metrics:
         self.request_generation = self._histogram("request_generation_tokens", _TOKENS)
         self._finished = self._by_reason()
         self._rejected = self._rejections(model_name)
+        self._drafts, self._speculation = drafts, self._speculating() if drafts else ()
         self._constants(kv_cache_tokens=kv_cache_tokens, block_size=block_size)
 
     def watch(self, *, running: Callable[[], float], waiting: Callable[[], float],
@@ -58,6 +61,11 @@ class Metrics:
 
     def finished(self, reason: str) -> None:
         self._finished.labels(finished_reason=reason, **self._labels).inc()
+
+    def guessed(self) -> None:
+        """One draft, of which the first token was right; nothing where none is configured."""
+        for counter, tokens in zip(self._speculation, (1, self._drafts, 1), strict=False):
+            counter.inc(tokens)
 
     def rejected(self, reason: str) -> None:
         self._rejected.labels(model_name=self._labels["model_name"], reason=reason).inc()
@@ -76,6 +84,14 @@ class Metrics:
         text = f"Histogram of {name.replace('_', ' ')}."
         metric = Histogram(f"vllm:{name}", text, _LABELS, registry=self.registry, buckets=buckets)
         return metric.labels(**self._labels)
+
+    def _speculating(self) -> tuple[Counter, ...]:
+        """vLLM has these only where speculative decoding is configured."""
+        return (
+            self._counter("spec_decode_num_drafts", "Drafts."),
+            self._counter("spec_decode_num_draft_tokens", "Tokens proposed."),
+            self._counter("spec_decode_num_accepted_tokens", "Tokens accepted."),
+        )
 
     def _by_reason(self) -> Counter:
         labels = (*_LABELS, "finished_reason")

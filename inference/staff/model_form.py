@@ -218,6 +218,14 @@ def _flag_problem(name: str, value: Any) -> str:
         return _("%(name)s comes from the fields of this form.") % said
     if name not in engine_flags.ALLOWED:
         return _("%(name)s is not a flag that servers accept.") % said
+    if name == "speculative-config" and isinstance(value, dict) and "model" in value:
+        return (
+            _(
+                "%(name)s can't have a model: draft weights of their own are neither fetched nor"
+                " checked. Use a method that needs none, such as mtp or ngram."
+            )
+            % said
+        )
     if not engine_flags.accepted(name, value):
         return _("%(name)s can't be %(value)s.") % said
     return ""

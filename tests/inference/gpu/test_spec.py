@@ -43,6 +43,7 @@ FLAGS: list[tuple[str, Any]] = [
     ("hf-overrides", {"auto_map": {"AutoModel": "evil.Model"}}),
     ("hf-overrides", {"architectures": ["X"]}), ("hf-overrides", "{}"),
     ("speculative-config", {"method": "ngram", "model": "/tmp/x"}),
+    ("speculative-config", {"method": "eagle3", "model": "owner/draft"}),
     ("speculative-config", {"method": "custom_class", "worker_cls": "evil"}),
     ("speculative-config", {"num_speculative_tokens": 10**6}),
     ("default-chat-template-kwargs", {"x": "../../y"}), ("default-chat-template-kwargs", {"a": {}}),
@@ -55,7 +56,7 @@ VARIABLES: list[tuple[str, Any]] = [
     ("VLLM_PLUGINS", "x"), ("VLLM_API_KEY", "x"), ("HF_HUB_OFFLINE", "0"),
     ("CUDA_VISIBLE_DEVICES", "1"), ("VLLM_USE_DEEP_GEMM", "1\nLD_PRELOAD=x"),
     ("VLLM_USE_DEEP_GEMM", "/etc/x"), ("VLLM_USE_DEEP_GEMM", 1), ("SIM_GPU_DIR", "x"),
-    ("SIM_FAULTS_FILE", "x"), ("SIM_LOAD_SECONDS", "a b"), ("sim_x", "1"),
+    ("VLLM_CPU_KVCACHE_SPACE", ""), ("SIM_FAULTS_FILE", "x"), ("SIM_LOAD_SECONDS", "a b"), ("sim_x", "1"),
 ]  # fmt: skip
 
 

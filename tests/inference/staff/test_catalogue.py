@@ -69,8 +69,18 @@ def test_add_and_change(admin: User) -> None:
         ("flags", "{'a': 1}", "This is not JSON. Nothing was saved"),
         ("flags", '{"api-key": "x"}', "api-key is not a flag that servers accept."),
         ("flags", '{"seed": -1}', "seed can&#x27;t be -1."),
+        (
+            "flags",
+            '{"speculative-config": {"method": "eagle3", "model": "acme/draft"}}',
+            "speculative-config can&#x27;t have a model: draft weights",
+        ),
         ("flags", '{"max-model-len": 1}', "max-model-len comes from the fields of this form."),
         ("environment", '{"LD_PRELOAD": "x"}', "LD_PRELOAD=x is not allowed."),
+        (
+            "environment",
+            '{"VLLM_CPU_KVCACHE_SPACE": ""}',
+            "VLLM_CPU_KVCACHE_SPACE= is not allowed.",
+        ),
         ("capabilities", ["flight"], "flight"),
         ("max_output", "200000", "longer than the context"),
         ("memory_mib", "0", "how much must be free"),

@@ -35,6 +35,21 @@ def test_another_admin_approves(
     assert (swap.state, swap.approved_by) == ("approved", other_admin)
 
 
+@pytest.mark.parametrize("state", ["suspect", "bad", "ok"])
+def test_what_the_watcher_found_is_shown(state: str, admin: User, fleet: Fleet) -> None:
+    """On the swap's page beside the seconds, which go on while it is in doubt, and on its own."""
+    slot, (one, *_), new = fleet
+    swap = rows.swap(slot, new, admin, state="running")
+    verdict = {"state": state, "code": "" if state == "ok" else "watch_behind"}
+    Replica.objects.filter(pk=one.pk).update(model=new, swap=swap, watch={"verdict": verdict})
+    rows.part(swap, one, "watched", state_since=timezone.now())
+    client = signed_in(admin)
+    for path in (f"/staff/swaps/{swap.pk}/", f"/staff/replicas/{one.pk}/"):
+        page = html(client.get(path))
+        assert ("First tokens have come far later" in page) == (state != "ok")
+        assert ("In doubt, so it is looked at more often:" in page) == (state == "suspect")
+
+
 ALL = ("approve", "start", "cancel", "pause", "resume", "abort", "retry")
 
 
