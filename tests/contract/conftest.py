@@ -10,8 +10,8 @@ from tests.contract import contenders
 from tests.contract.contenders import Contender, Running
 
 KIND = os.environ.get("CONTRACT_ENGINE", "simulator")
-# The simulator's swaps are in tests/journeys.
-collect_ignore = [] if KIND == "vllm" else ["test_real_swap.py"]
+# The simulator's swaps are in tests/journeys, and it makes no drafts.
+collect_ignore = [] if KIND == "vllm" else ["test_real_swap.py", "test_speculation.py"]
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ def program(name: str) -> str:
 @dataclass(frozen=True)
 class Prometheus:
     url: str
+    folder: Path
 
     def ask(self, path: str, **query: str) -> Any:
         answer = httpx.get(f"{self.url}/api/v1/{path}", params=query, timeout=20).json()
@@ -43,6 +44,18 @@ class Prometheus:
     def query(self, expression: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.ask("query", query=expression)["result"]
         return found
+
+    def alerts(self) -> set[tuple[str, str]]:
+        """Name and slot of all whose expression is true, however short a time."""
+        return {
+            (alert["labels"]["alertname"], alert["labels"].get("slot", ""))
+            for alert in self.ask("alerts")["alerts"]
+        }
+
+    @property
+    def engines(self) -> Path:
+        """The file of targets that `replicas targets` writes; it is read again by itself."""
+        return self.folder / "engines" / "all.json"
 
     def labels(self, selector: str) -> set[str]:
         """Of all series that it selects; nothing if there are none."""
@@ -76,7 +89,7 @@ def prometheus(folder: Path, config: Path, *, port: int) -> Iterator[Prometheus]
     ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
-    found = Prometheus(f"http://127.0.0.1:{port}")
+    found = Prometheus(f"http://127.0.0.1:{port}", folder)
     try:
         wait_until(lambda: _ready(found), seconds=60, what="Prometheus to be ready")
         yield found

@@ -5,6 +5,7 @@ Prometheus itself scrapes them, with the configuration that is deployed.
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from tests.waiting import wait_until
 HERE = Path(__file__).parent
 RECORDED = "".join((HERE / f"vllm-{name}.prom").read_text() for name in ("0.32.0", "speculation"))
 TARGETS = {"job", "instance"}
+WITHIN = 30
+"""Seconds until a target that came or went is noticed, with a look each second; more, because the
+file is looked at no sooner than five seconds after its last change, and machines are busy."""
 REAL = "slot08"
 """The place in the pool under which the recorded engine stands: one that is free."""
 
@@ -102,3 +106,43 @@ def test_our_own_metrics_have_opaque_labels(stack: Stack) -> None:
     assert labels == {"slot", "replica", "state", "kind", "queue"}
     values = {v for f in ours for s in f.samples for k, v in s.labels.items() if k == "replica"}
     assert all(value[0] == "r" and value[1:].isdigit() for value in values)
+
+
+@contextmanager
+def other_targets(scraped: Prometheus, targets: list[dict[str, Any]]) -> Iterator[None]:
+    before = scraped.engines.read_text()
+    write(scraped.engines, json.dumps(targets))
+    try:
+        yield
+    finally:
+        write(scraped.engines, before)
+
+
+def write(file: Path, text: str) -> None:
+    """In one step: Prometheus reads it whenever it changes."""
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.replace(file)
+
+
+def test_an_engine_that_is_taken_away_is_absent(scraped: Prometheus) -> None:
+    """P7: with its target gone there is nothing that could be down, and it must be told all the
+    same. For how long it is so before anybody is called: tests of the rules."""
+    slot = ("EnginesAbsent", "slot01")
+    assert slot not in scraped.alerts()
+    left = [t for t in json.loads(scraped.engines.read_text()) if t["labels"]["slot"] != "slot01"]
+    with other_targets(scraped, left):
+        wait_until(lambda: slot in scraped.alerts(), seconds=WITHIN, what="EnginesAbsent")
+        assert scraped.query('up{slot="slot01"}') == []
+        assert ("EngineDown", "slot01") not in scraped.alerts()
+    wait_until(lambda: slot not in scraped.alerts(), seconds=WITHIN, what="its end")
+
+
+def test_an_engine_that_does_not_answer_is_down(scraped: Prometheus) -> None:
+    """P7: its target stays, and nobody listens there."""
+    closed = {"targets": [f"127.0.0.1:{free_port()}"], "labels": {"slot": "slot07"}}
+    with other_targets(scraped, [*json.loads(scraped.engines.read_text()), closed]):
+        down = ("EngineDown", "slot07")
+        wait_until(lambda: down in scraped.alerts(), seconds=WITHIN, what="EngineDown")
+        assert ("EngineDown", "slot01") not in scraped.alerts()
+    wait_until(lambda: down not in scraped.alerts(), seconds=WITHIN, what="its end")
