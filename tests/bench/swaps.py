@@ -28,6 +28,7 @@ from tests.waiting import wait_until
 REPLICAS = (2, 4, 8)
 GPUS = {"NAN_GPU_DEVICES": "simulated:8x98304"}
 OVERHEAD = 5.0  # seconds a replica
+SWAPS = 3
 SLOWER = 1.5
 TICK = 0.050  # seconds of CPU
 BEFORE = 40.0  # seconds of traffic before a swap: about as many calls as during one of four
@@ -44,8 +45,8 @@ def measure(folder: Path) -> tuple[list[Line], dict[str, Any]]:
             tick = _tick(fleet)
         finally:
             fleet.close()
-    lines = [Line("a swap beyond stop, load and smoke, each replica", ms(overhead["p50"]),
-                  overhead["p50"], OVERHEAD, unit="s")]  # fmt: skip
+    what = f"a swap beyond stop, load and smoke, each replica, worst of {SWAPS}"
+    lines = [Line(what, ms(overhead["worst"]), overhead["worst"], OVERHEAD, unit="s")]
     for count, found in rolling.items():
         what = f"rolling swap of {count} replicas: requests that failed"
         lines.append(Line(what, f"{found['bad']} of {found['calls']}", found["bad"], 0))
@@ -57,22 +58,24 @@ def measure(folder: Path) -> tuple[list[Line], dict[str, Any]]:
 
 
 def _overhead(fleet: Fleet) -> dict[str, Any]:
-    """Without traffic, so that a drain has nothing to wait for. The engine's own time is that of
-    one engine started and ended alone, in the same run; smoke says its own."""
+    """All of a swap from its approval to its end, but for the engines' stop and load and the smoke
+    tests: preflight, the second for which each replica is watched, and what lies between replicas
+    count. Without traffic, so that a drain has nothing to wait for. The engine's own time is that
+    of one engine started and ended alone, in the same run; smoke says its own."""
     own = statistics.median(_alone() for _ in range(3))
     found = []
-    for _ in range(2):
+    for _ in range(SWAPS):
         swap = fleet.until(fleet.plan(fleet.other_model()), "done", seconds=200)
-        smoke = {r["id"]: sum(check["seconds"] for check in r["checks"]) for r in fleet.replicas()}
-        for replica, took in _whole_way(swap["events"]).items():
-            found.append(took - own - smoke[replica])
-    return {"p50": statistics.median(found), "all": found, "engine": own}
+        replicas = fleet.replicas()
+        smoke = sum(check["seconds"] for r in replicas for check in r["checks"])
+        took = _whole(swap["events"])
+        found.append((took - smoke) / len(replicas) - own)
+    return {"worst": max(found), "all": found, "engine": own}
 
 
-def _whole_way(events: Sequence[Sequence[Any]]) -> dict[int, float]:
-    began = {replica: at for what, replica, _, at in events if what == "draining"}
-    ended = {replica: at for what, replica, _, at in events if what == "serving"}
-    return {replica: ended[replica] - began[replica] for replica in began}
+def _whole(events: Sequence[Sequence[Any]]) -> float:
+    at = {what: when for what, _, _, when in events}
+    return float(at["done"] - at["approved"])
 
 
 def _alone() -> float:
