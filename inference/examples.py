@@ -1,125 +1,68 @@
-"""Ready-to-paste examples: with the key where it is shown, once, and with a placeholder after."""
+"""What the key page gives to be copied: files of the pages of /docs/examples/, so that there is one
+of each, which is the one that its client was run with (`make test-clients`)."""
 
 from typing import NamedTuple
 
-from django.conf import settings
 from django.utils.translation import gettext as _
 
-from inference.names.shown import Shown, shown
+from inference.docs import markup, pages
+from inference.docs.values import PLACEHOLDER as PLACEHOLDER
+from inference.docs.values import Reading, values
 
-PLACEHOLDER = "YOUR_KEY"
+
+class Source(NamedTuple):
+    """A file of a page."""
+
+    page: str
+    file: str
 
 
 class Example(NamedTuple):
-    id: str
+    source: Source
     title: str
-    note: str
+    target: str
+    """Where it goes."""
     code: str
+    holds_key: bool
+    """The others read it from NAN_API_KEY."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.source.page}-{self.source.file.partition('.')[0]}"
 
 
-def filled(key: str, model: Shown | None = None) -> list[Example]:
-    """With this key, the gateway's address, the slot's name and what its model can take."""
-    model = model or shown()
-    values = {
-        "KEY": key,
-        "URL": settings.API_URL,
-        "MODEL": model.name,
-        "OUTPUT": str(model.short_output),
-        "LIMIT": _limit(model),
-    }
-    return [
-        Example("curl", _("curl, OpenAI's dialect"), "", _fill(CURL_CHAT, values)),
-        Example("curl-messages", _("curl, Anthropic's dialect"), "", _fill(CURL_MESSAGES, values)),
-        Example(
-            "opencode",
-            "opencode",
-            _("In opencode.json in your project, or in ~/.config/opencode/."),
-            _fill(OPENCODE, values),
-        ),
-        Example(
-            "claude-code",
-            "Claude Code",
-            _("In the shell from which you start it."),
-            _fill(CLAUDE_CODE, values),
-        ),
-        Example("openai", _("Python, package openai"), "", _fill(OPENAI, values)),
-        Example("anthropic", _("Python, package anthropic"), "", _fill(ANTHROPIC, values)),
-    ]
-
-
-def _limit(model: Shown) -> str:
-    """For opencode, which otherwise doesn't know when to shorten a conversation."""
-    if not model.context:
-        return ""
-    return f', "limit": {{"context": {model.context}, "output": {model.output}}}'
-
-
-def _fill(text: str, values: dict[str, str]) -> str:
-    for name, value in values.items():
-        text = text.replace(f"<{name}>", value)
-    return text.strip()
-
-
-CURL_CHAT = """
-curl <URL>/v1/chat/completions \\
-  -H "Authorization: Bearer <KEY>" \\
-  -H "Content-Type: application/json" \\
-  -d '{"model": "<MODEL>", "messages": [{"role": "user", "content": "Hello"}]}'
-"""
-
-CURL_MESSAGES = """
-curl <URL>/v1/messages \\
-  -H "x-api-key: <KEY>" \\
-  -H "anthropic-version: 2023-06-01" \\
-  -H "Content-Type: application/json" \\
-  -d '{"model": "<MODEL>", "max_tokens": 256, "messages": [{"role": "user", "content": "Hello"}]}'
-"""
-
-OPENCODE = """
-{
-  "$schema": "https://opencode.ai/config.json",
-  "provider": {
-    "nan": {
-      "npm": "@ai-sdk/openai-compatible",
-      "name": "NaN",
-      "options": {"baseURL": "<URL>/v1", "apiKey": "<KEY>"},
-      "models": {"<MODEL>": {"name": "NaN"<LIMIT>}}
-    }
-  },
-  "model": "nan/<MODEL>"
-}
-"""
-
-# The attribution header changes with every call and would defeat the engine's prefix cache.
-CLAUDE_CODE = """
-export ANTHROPIC_BASE_URL=<URL>
-export ANTHROPIC_AUTH_TOKEN=<KEY>
-export ANTHROPIC_MODEL=<MODEL>
-export ANTHROPIC_DEFAULT_OPUS_MODEL=<MODEL>
-export ANTHROPIC_DEFAULT_SONNET_MODEL=<MODEL>
-export ANTHROPIC_DEFAULT_HAIKU_MODEL=<MODEL>
-export CLAUDE_CODE_MAX_OUTPUT_TOKENS=<OUTPUT>
-export CLAUDE_CODE_ATTRIBUTION_HEADER=0
-export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
-claude
-"""
-
-OPENAI = """
-from openai import OpenAI
-
-client = OpenAI(base_url="<URL>/v1", api_key="<KEY>")
-answer = client.chat.completions.create(
-    model="<MODEL>", messages=[{"role": "user", "content": "Hello"}]
+SOURCES = (
+    Source("curl", "hello.sh"),
+    Source("curl", "messages.sh"),
+    Source("opencode-1", "opencode.json"),
+    Source("claude-code", "settings.json"),
+    Source("openai-python", "hello_openai.py"),
+    Source("anthropic-sdk", "hello_anthropic.py"),
 )
-print(answer.choices[0].message.content)
-"""
 
-ANTHROPIC = """
-from anthropic import Anthropic
 
-client = Anthropic(base_url="<URL>", auth_token="<KEY>")
-answer = client.messages.create(
-    model="<MODEL>", max_tokens=256, messages=[{"role": "user", "content": "Hello"}]
-)
-print(answer.content[0].text)
-"""
+def filled(key: str, now: Reading) -> list[Example]:
+    """With this key, once where it is shown, and with a placeholder after; with the gateway's
+    address, the slot's name and what its model can take."""
+    put_in = {**values(now), "key": key}
+    return [_example(source, put_in) for source in SOURCES]
+
+
+def _example(source: Source, put_in: dict[str, str]) -> Example:
+    page = pages.load(pages.language())[source.page]
+    code = markup.read_code(source.page, source.file)
+    return Example(
+        source=source,
+        title=_title(source, page.title),
+        target=dict(zip(page.files, page.targets, strict=True))[source.file],
+        code=markup.fill_text(code, put_in).strip(),
+        holds_key="{{ key }}" in code,
+    )
+
+
+def _title(source: Source, title: str) -> str:
+    of_two = {
+        "hello.sh": _("curl, OpenAI's dialect"),
+        "messages.sh": _("curl, Anthropic's dialect"),
+    }
+    return of_two.get(source.file, title)

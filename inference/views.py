@@ -19,10 +19,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from nacl.public import PrivateKey
 
 from inference import examples, keys, reveal
+from inference.docs.values import reading
 from inference.errors import words
 from inference.key_page import KeyPage
 from inference.models import Key
-from inference.names.shown import shown
+from inference.names.shown import of_slot
 from inference.status import glance
 from nan.access import HtmxRequest, has_member_access, loads_anew_without, member_required
 
@@ -34,11 +35,12 @@ COOKIE = "key_reveal"
 @member_required
 def key_page(request: HttpRequest) -> HttpResponse:
     page = KeyPage.of(request.user)
-    model = shown()
+    now = reading()
+    model = of_slot(now.chat)
     context = {
         "page": page,
         "model": model,
-        "examples": examples.filled(examples.PLACEHOLDER, model),
+        "examples": examples.filled(examples.PLACEHOLDER, now),
         "placeholder": examples.PLACEHOLDER,
         "silent": glance.silent(name=model.name),
     }
@@ -147,11 +149,12 @@ def key_reveal(request: HttpRequest) -> HttpResponse:
     if value is None:
         return render(request, "inference/key_elsewhere.html", {"page": page, "gone": True})
     Key.objects.filter(pk=page.current.pk).update(revealed_at=timezone.now())
-    model = shown()
+    now = reading()
+    model = of_slot(now.chat)
     context = {
         "key": value,
         "model": model,
-        "examples": examples.filled(value, model),
+        "examples": examples.filled(value, now),
         "silent": glance.silent(name=model.name),
     }
     response = render(request, "inference/key_reveal.html", context)

@@ -10,6 +10,7 @@
     unverified: window          (one of UNVERIFIED: why we have not run the client; else absent)
     file: opencode.json         (its configuration, in templates/docs/code/NAME/; may be absent)
     path: ~/.config/opencode/opencode.json   (where `file` goes; its other files, beside it)
+    system: Linux               (the only one on which `path` is right; else absent)
     words: agent, tui           (found by the search; may be absent)
     ---
 
@@ -33,7 +34,7 @@ CODE = FOLDER / "code"
 LANGUAGES = ("es", "en")
 GUIDE = "guide"
 KINDS: dict[str, Promise] = {
-    "terminal": _("Terminal agents"),
+    "terminal": pgettext_lazy("docs", "In the terminal"),
     "editor": _("Editors"),
     "app": pgettext_lazy("docs", "Applications"),
     "library": _("Libraries"),
@@ -72,6 +73,7 @@ class Page:
     unverified: str
     file: str
     path: str
+    system: str
     words: tuple[str, ...]
     body: str
 
@@ -182,6 +184,7 @@ def _read(file: Path, language: str) -> Page:
             unverified=_known(fields.pop("unverified", ""), {"": "", **UNVERIFIED}),
             file=fields.pop("file", ""),
             path=fields.pop("path", ""),
+            system=fields.pop("system", ""),
             words=_list(fields.pop("words", "")),
             body=_known_fields(fields, body),
         )

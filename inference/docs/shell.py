@@ -6,7 +6,7 @@ from django.utils.translation import gettext, override
 
 from inference.docs import markup
 from inference.docs.pages import Page
-from inference.examples import PLACEHOLDER
+from inference.docs.values import PLACEHOLDER
 
 NO_KEY = '[ "${k#sk-}" = "$k" ]'
 KEY = f"k={{{{ key }}}}; {NO_KEY} && k=${{NAN_API_KEY-}}; "

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from inference.examples import PLACEHOLDER
+from inference.deployment import STREAM_TIMEOUT, TIMEOUT
 from inference.limits import Limits, outgoing_share
 from inference.models import CatalogModel, Kind, Slot
 from inference.names.shown import of_slot, usual
 
+PLACEHOLDER = "YOUR_KEY"
+"""In place of a key."""
 UNKNOWN = "UNKNOWN"
 """In place of a figure of a model while the slot has none; pages say so beside it."""
 
@@ -62,6 +64,8 @@ def values(now: Reading) -> dict[str, str]:
         "parallel": str(limits.parallel),
         "old_rpm": str(old.rpm),
         "old_parallel": str(old.parallel),
+        "silence_minutes": str(STREAM_TIMEOUT // 60),
+        "answer_minutes": str(TIMEOUT // 60),
         "overlap_hours": str(settings.ROTATION_OVERLAP_SECONDS // 3600),
         "retired_days": str(settings.RETIRED_NAME_DAYS),
     }

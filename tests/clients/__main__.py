@@ -51,7 +51,7 @@ def _edge(folder: Path) -> str:
 def _try(client: Client, stack: Stack, relay: Relay, key: str, folder: Path) -> bool:
     began = time.monotonic()
     name = client.package.replace("/", "-").strip("@")
-    place = Place(folder=folder / f"{client.registry}-{name}", values={"KEY": key})
+    place = Place(folder=folder / f"{client.registry}-{name}", key=key)
     try:
         install(client, place.folder)
         url = f"{stack.site}/docs/examples/{client.page}/"

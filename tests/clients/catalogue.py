@@ -25,7 +25,7 @@ class Client:
     files: Mapping[str, str]
     """The page's code by its label, and where it goes below the home folder."""
     argv: tuple[str, ...]
-    """Begins with a program of the packages; ~ is the home folder, $KEY the key."""
+    """Begins with a program of the packages; ~ is the home folder."""
     before: tuple[str, ...] = ()
     """Beginnings of commands that the page shows, to be run first."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -79,8 +79,8 @@ CLIENTS: tuple[Client, ...] = (
         page="curl",
         registry=SYSTEM,
         packages=("curl",),
-        files={"hello.sh": "hello.sh", "curl": "others.sh"},
-        argv=("sh", "-e", "-c", ". ~/hello.sh; . ~/others.sh"),
+        files={"hello.sh": "hello.sh", "messages.sh": "messages.sh", "curl": "others.sh"},
+        argv=("sh", "-e", "-c", ". ~/hello.sh; . ~/messages.sh; . ~/others.sh"),
         expects=GREETING,
         times=3,  # chat, messages, responses; what is streamed comes word by word
     ),
@@ -106,7 +106,7 @@ CLIENTS: tuple[Client, ...] = (
             ".aider.model.metadata.json": ".aider.model.metadata.json",
         },
         argv=("aider", "--yes-always", "--no-git", "--message", PROMPT),
-        environment={"OPENAI_API_KEY": "$KEY", **NO_LITELLM_CALLS},
+        environment=NO_LITELLM_CALLS,
     ),
     _npm(
         "openai-js",

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import psutil
 
-from tests.clients.catalogue import SYSTEM, Client
+from tests.clients.catalogue import PROMPT, SYSTEM, Client
 
 BIN = Path(sys.executable).parent
 INSTALL_SECONDS, RUN_SECONDS = 600, 150
+EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 
 
 class Failed(Exception):
@@ -26,19 +27,16 @@ class Failed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where one client lives, and what it is told."""
+    """Where one client lives, and the key that its reader has."""
 
     folder: Path
-    values: Mapping[str, str]
-    """Of $KEY in arguments."""
+    key: str
 
     @property
     def home(self) -> Path:
         return self.folder / "home"
 
     def filled(self, text: str) -> str:
-        for name, value in self.values.items():
-            text = text.replace(f"${name}", value)
         return str(self.home) + text[1:] if text.startswith("~/") else text
 
 
@@ -105,13 +103,17 @@ def _call(argv: Sequence[str], cwd: Path | None = None) -> None:
         raise Failed(_tail(run.stdout + run.stderr))
 
 
-def set_up(client: Client, place: Place, html: str) -> list[str]:
-    """Writes what the page shows, with the key in its place, as the reader's browser would; gives
-    back the commands that the client is prepared with, as the page shows them too."""
-    shown = {
-        label: text.replace("YOUR_KEY", place.values["KEY"])
-        for label, text in code_of(html).items()
-    }
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What the page has a reader do besides keeping its files."""
+
+    commands: Sequence[str]
+    environment: Mapping[str, str]
+
+
+def set_up(client: Client, place: Place, html: str) -> Shown:
+    """Writes what the page shows, with the key in its place, as the reader's browser would."""
+    shown = {label: text.replace("YOUR_KEY", place.key) for label, text in code_of(html).items()}
     shutil.rmtree(place.home, ignore_errors=True)
     place.home.mkdir(parents=True)
     for label, path in client.files.items():
@@ -124,7 +126,10 @@ def set_up(client: Client, place: Place, html: str) -> list[str]:
         path.endswith(".mjs") for path in client.files.values()
     ):  # modules are looked up from the program's folder
         (place.home / "node_modules").symlink_to(place.folder / "node_modules")
-    return [_command(shown, beginning) for beginning in client.before]
+    return Shown(
+        commands=[_command(shown, beginning) for beginning in client.before],
+        environment=dict(EXPORT.findall("\n".join(shown.values()))),
+    )
 
 
 def _command(shown: Mapping[str, str], beginning: str) -> str:
@@ -135,23 +140,27 @@ def _command(shown: Mapping[str, str], beginning: str) -> str:
     return found[0]
 
 
-def ask(client: Client, place: Place, commands: Sequence[str]) -> str:
-    for command in commands:
-        _run(client, place, ("sh", "-c", command))
-    said = _run(client, place, client.argv)
-    if said.lower().count(client.expects.lower()) < client.times:
+def ask(client: Client, place: Place, shown: Shown) -> None:
+    for command in shown.commands:
+        _run(client, place, ("sh", "-c", command), shown.environment)
+    check(client, _run(client, place, client.argv, shown.environment))
+
+
+def check(client: Client, said: str) -> None:
+    """Some repeat the question, which has the answer in it."""
+    answers = said.replace(PROMPT, "").lower().count(client.expects.lower())
+    if answers < client.times:
         raise Failed(f"It did not say {client.expects!r}: {_tail(said)}")
-    return said
 
 
-def _run(client: Client, place: Place, argv: Sequence[str]) -> str:
+def _run(client: Client, place: Place, argv: Sequence[str], exported: Mapping[str, str]) -> str:
     programs = place.folder / ("venv/bin" if client.registry == "pypi" else "node_modules/.bin")
     environment = {
         "PATH": f"{programs}:{BIN}:/usr/bin:/bin",
         "HOME": str(place.home),
         "LANG": "C.UTF-8",
-        "NAN_API_KEY": place.values["KEY"],
-        **{name: place.filled(value) for name, value in client.environment.items()},
+        **exported,
+        **client.environment,
     }
     process = subprocess.Popen(
         [place.filled(word) for word in argv],

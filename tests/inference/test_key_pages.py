@@ -21,6 +21,7 @@ from inference.models import Key, KeyHolder
 from inference.status import glance, shelf
 from members import membership
 from members.models import Application, User
+from tests.clients.running import code_of
 from tests.fakes.gateway import FakeGateway, Manner
 from tests.inference.conftest import advance, live
 from tests.inference.status.conftest import api_stood
@@ -297,14 +298,17 @@ def test_examples_are_ready_to_paste(browser: Client, member: User) -> None:
     make(browser, member)
     response = browser.post("/key/reveal")
     value, page = shown(response), response.content.decode()
-    examples = re.findall(
-        r'<section class="flow" aria-labelledby="example-(.*?)".*?</section>', page, re.S
-    )
-    assert examples == ["curl", "curl-messages", "opencode", "claude-code", "openai", "anthropic"]
-    assert page.count(value) == 7
+    assert page.count("data-copy") >= 8
     assert page.count(settings.API_URL) == 8
     assert page.count(settings.PUBLIC_MODEL) >= 6
-    assert page.count("data-copy") >= 7
+    assert page.count(value) == 3  # alone, in the line for the shell, in Claude Code's file
+    shown_code = code_of(page)
+    assert f"export NAN_API_KEY={value}" in shown_code.values()
+    for source in examples.SOURCES:
+        file = Client().get(f"/docs/examples/{source.page}/files/{source.file}").content.decode()
+        assert settings.API_URL in file
+        assert settings.PUBLIC_MODEL in file
+        assert file.replace(examples.PLACEHOLDER, value).strip() in shown_code.values()
 
 
 def test_a_live_key_always_has_its_examples(browser: Client, member: User) -> None:
@@ -315,7 +319,7 @@ def test_a_live_key_always_has_its_examples(browser: Client, member: User) -> No
     for change in ("rotate", "pause", "resume"):
         page = text(browser.get("/key/"))
         assert "How to call it" in page
-        assert page.count(examples.PLACEHOLDER) == 7
+        assert page.count(examples.PLACEHOLDER) == 3
         assert page.count(settings.API_URL) == 8
         browser.post(f"/key/{change}")
         advance(member)

@@ -1,9 +1,11 @@
 """Reads a page as a browser would and says what the house rules forbid."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 from django.http import HttpResponse
+from django.test import Client
 
 DATA_TYPES = {"application/json"}
 
@@ -89,3 +91,7 @@ def faults(response: HttpResponse, *, language: str) -> list[str]:
         if field.get("id") not in page.label_for and not field.get("aria-label")
     ]
     return found
+
+
+def text_of(client: Client, path: str, language: str = "en") -> str:
+    return unescape(client.get(path, headers={"accept-language": language}).content.decode())

@@ -1,28 +1,16 @@
 """Pages of /docs/: read by anyone, in both languages, filled from rows and settings."""
 
 import re
-from datetime import timedelta
 from html import unescape
-from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.test import Client
-from django.utils import timezone, translation
-from django.utils.formats import date_format
-from pytest_django import DjangoAssertNumQueries
 
-from inference.docs import verified
+from inference.deployment import STREAM_TIMEOUT, TIMEOUT
 from inference.docs.pages import load
-from inference.models import CatalogModel, Kind, ProbeResult, Slot
-from inference.probes.calls import CALLS
-from inference.status import glance, shelf
-from inference.status.shelf import Shelf
-from members.models import User
-from tests.inference.staff import rows
-from tests.inference.status.conftest import api_stood, stood
-from tests.pages.markup import faults, read, words
-from tests.people import signed_in
+from inference.models import CatalogModel, Slot
+from tests.pages.markup import faults, read, text_of, words
 
 pytestmark = pytest.mark.django_db
 PAGES = [
@@ -33,31 +21,6 @@ PAGES = [
         for page in load("es").values()
     ),
 ]
-
-
-@pytest.fixture
-def model() -> CatalogModel:
-    return CatalogModel.objects.create(
-        name="some-model",
-        title="Some <b>Model</b>",
-        repo="a/b",
-        revision="0" * 40,
-        licence="MIT",
-        weights_mib=1,
-        context_length=65_432,
-        max_output=12_345,
-        capabilities=["tools"],
-    )
-
-
-@pytest.fixture
-def slot(model: CatalogModel) -> Slot:
-    Slot.objects.create(name="nan-embed", title="E", number=2, kind=Kind.EMBEDDING)
-    return Slot.objects.create(name="nan", title="Chat", number=1, model=model)
-
-
-def text_of(client: Client, path: str, language: str = "en") -> str:
-    return unescape(client.get(path, headers={"accept-language": language}).content.decode())
 
 
 @pytest.mark.parametrize("language", ["es", "en"])
@@ -189,152 +152,24 @@ def test_a_search_without_a_find_says_what_else(client: Client) -> None:
     assert "<script>zz" not in client.get("/docs/examples/?q=<script>zz").content.decode()
 
 
-def probe(slot: Slot, call: str, *, ok: bool = True, **fields: object) -> None:
-    ProbeResult.objects.create(slot=slot, model=slot.model, call=call, ok=ok, **fields)
+def test_the_line_says_where_its_folder_is_right(client: Client) -> None:
+    assert "Only on Linux: elsewhere" in words(text_of(client, "/docs/examples/llm/"))
+    assert "Only on" not in words(text_of(client, "/docs/examples/opencode-1/"))
 
 
-def test_the_badge_says_what_the_probes_found(client: Client, slot: Slot) -> None:
-    path = "/docs/examples/opencode-1/"
-    page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
-    assert "not all calls checked yet With Some &lt;b&gt;Model" in page
-    assert "A tool call, streamed: not checked yet" in page
-    long_ago = timezone.now() - timedelta(days=3)
-    probe(slot, "stream", checked_at=long_ago)
-    probe(slot, "tools_stream")
-    with translation.override("en"):
-        day = date_format(timezone.localtime(long_ago), "DATE_FORMAT")
-    page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
-    assert "calls answered We made each of them with Some &lt;b&gt;Model" in page
-    assert f"on {day}, without the client." in page
-    ProbeResult.objects.filter(call="stream").update(ok=False, code="smoke_half_stream")
-    page = words(client.get(path, headers={"accept-language": "en"}).content.decode())
-    assert "a call fails" in page
-    assert "Chat, streamed: fails , the answer breaks off" in page
-    assert "A tool call, streamed: answered" in page
-    assert "The admins know. Your configuration can stay as it is." in page
+def test_who_copies_a_key_is_told_to_keep_it_out_of_repositories(client: Client) -> None:
+    """Every page that shows one: in its own words, or guides in words of them all."""
+    for page in load("en").values():
+        path = f"/docs/{page.name}/" if page.is_guide else f"/docs/examples/{page.name}/"
+        shown = text_of(client, path)
+        if "<span data-key>" in shown:
+            assert "repository" in words(shown), path
 
 
-def test_what_the_model_does_not_claim_is_no_failure(client: Client, slot: Slot) -> None:
-    page = words(client.get("/docs/images/", headers={"accept-language": "en"}).content.decode())
-    assert "not with this model" in page
-    assert "A picture: this model does not offer it" in page
-    assert "The admins know" not in page
-
-
-def all_calls_answer(slot: Slot) -> None:
-    for call in CALLS:
-        probe(slot, call.name)
-
-
-def test_calls_that_answer_are_not_a_client_that_was_run(client: Client, slot: Slot) -> None:
-    """Two facts, in words of their own: on the page and on the list."""
-    all_calls_answer(slot)
-    for name, page in load("en").items():
-        if page.is_guide:
-            continue
-        shown = words(text_of(client, f"/docs/examples/{name}/"))
-        runs = verified.of(name)
-        assert "calls answered We made each of them" in shown
-        assert shown.count("✓ Verified with ") == len(runs)
-        assert all(f"✓ Verified with {run.package} {run.version}" in shown for run in runs)
-        assert ("not verified by us" in shown) == (not runs)
-        assert (str(page.why_unverified) in shown) or runs
-
-
-def test_the_list_says_both_of_each_client(client: Client, slot: Slot) -> None:
-    all_calls_answer(slot)
-    page = words(text_of(client, "/docs/examples/?client=zed"))
-    assert "Client: not verified by us API calls: calls answered" in page
-    (run,) = verified.of("codex")
-    page = words(text_of(client, "/docs/examples/?client=codex"))
-    assert f"Client: ✓ verified {run.package} {run.version} API calls: calls answered" in page
-    assert "not verified by us" not in page
-    ProbeResult.objects.filter(call="responses_tools").update(ok=False)
-    assert "a call fails" in words(text_of(client, "/docs/examples/?client=codex"))
-
-
-def test_the_list_costs_the_same_however_many_pages(
-    client: Client, slot: Slot, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    all_calls_answer(slot)
-    for address in ("/docs/examples/", "/docs/examples/?client=zed"):
-        with django_assert_num_queries(2):
-            client.get(address)
-
-
-def test_members_see_the_table(member: User, slot: Slot) -> None:
-    probe(slot, "chat")
-    probe(slot, "tools", ok=False, code="smoke_tool_call_lost")
-    response = signed_in(member).get("/docs/examples/works/")
-    assert (response.status_code, faults(response, language="en")) == (200, [])
-    page = response.content.decode()
-    assert "tool calls get lost or come broken" in page
-
-
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the status page knows, looked up for each page."""
-    fresh = Shelf(tmp_path / "status.json", aside=lambda run, seconds: run())
-    monkeypatch.setattr(shelf, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(glance, "shelf", fresh)
-
-
-@pytest.mark.usefixtures("now")
-def test_a_model_that_does_not_answer_does_not_run_now(member: User, slot: Slot) -> None:
-    """Whatever its calls did last night."""
-    probe(slot, "chat")
-    replica = rows.replica(slot, rows.server("box"))
-    reader = signed_in(member)
-
-    def look(path: str) -> str:
-        return unescape(words(reader.get(path).content.decode()))
-
-    table, example = "/docs/examples/works/", "/docs/examples/opencode/"
-    assert "Model</b> runs now" in look(table)  # nothing was measured yet
-    stood(slot, "u")
-    assert "Model</b> runs now" in look(table)
-    assert "out of service" not in look(example)
-    stood(slot, "d", until=timezone.now() + timedelta(milliseconds=1))
-    assert "Model</b> model down" in look(table)
-    assert "Chat: model down Status" in look(example)
-    type(replica).objects.update(goal="off", state="off", model=None)
-    assert "Model</b> taken out by the admins" in look(table)
-    assert "the admins have taken Some <b>Model</b> out of service" in look(example)
-    for other in ("/docs/examples/", "/docs/embeddings/"):
-        assert "out of service" not in look(other)
-
-
-@pytest.mark.usefixtures("now")
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/docs/",
-        "/docs/examples/",
-        "/docs/examples/works/",
-        "/docs/texts/",
-        "/docs/examples/codex/",
-        "/docs/errors/",
-        "/key/",
-        "/usage/",
-    ],
-)
-def test_pages_about_calls_say_that_the_api_is_down(member: User, slot: Slot, path: str) -> None:
-    """In the words of the status page, once; and for as long as it is down."""
-    reader = signed_in(member)
-
-    def look(language: str) -> str:
-        headers = {"accept-language": language}
-        return unescape(words(reader.get(path, headers=headers).content.decode()))
-
-    stood(slot, "u")
-    assert "not answered: " not in look("en")
-    at = api_stood("ug", until=timezone.now() + timedelta(milliseconds=1))
-    assert look("en").count("Requests are not answered: the gateway is down. Status") == 1
-    reader.cookies["django_language"] = "es"
-    assert "No se responde a las peticiones: la pasarela está caída. Estado" in look("es")
-    api_stood("u", until=at + timedelta(milliseconds=1))
-    reader.cookies["django_language"] = "en"
-    assert "not answered: " not in look("en")
+def test_how_long_an_answer_may_take_is_what_the_gateway_is_told(client: Client) -> None:
+    page = words(text_of(client, "/docs/streaming/"))
+    assert f"After {STREAM_TIMEOUT // 60} minutes without anything new it ends" in page
+    assert f"is not streamed ends after {TIMEOUT // 60} minutes" in page
 
 
 def test_limits_on_the_page_of_errors_are_the_settings(client: Client, settings: object) -> None:

@@ -12,10 +12,12 @@ from django.conf import settings
 from inference.docs import markup, pages, shell, values, verified
 from inference.docs.pages import CODE, LANGUAGES, load
 from inference.docs.values import Reading
+from inference.examples import SOURCES
 from inference.models import CatalogModel, Kind, Slot
 from inference.probes.calls import BY_NAME
 from tests.clients.catalogue import CLIENTS as RUN
-from tests.clients.catalogue import SYSTEM
+from tests.clients.catalogue import PROMPT, SYSTEM
+from tests.clients.running import Failed, check
 
 NAMES = sorted(load("es"))
 CLIENTS = [name for name in NAMES if not load("es")[name].is_guide]
@@ -86,9 +88,10 @@ def test_no_page_has_a_program_of_the_same_name_as_another() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_differ_in_words_only(name: str) -> None:
     spanish, english = load("es")[name], load("en")[name]
-    same = ("kind", "order", "apis", "needs", "unverified", "file", "path", "words", "files")
+    same = ("kind", "order", "apis", "needs", "unverified", "file", "path", "system", "words")
     for field in same:
         assert getattr(spanish, field) == getattr(english, field), field
+    assert spanish.files == english.files
     assert places(spanish.body) == places(english.body)
     headings = [re.findall(r"^#+ ", page.body, re.M) for page in (spanish, english)]
     assert headings[0] == headings[1]
@@ -153,6 +156,7 @@ def test_every_code_file_is_shown_by_its_page() -> None:
 
 
 def test_claude_code_keeps_the_prefix_and_asks_for_what_fits() -> None:
+    """D4."""
     env = json.loads(code_of("claude-code")["settings.json"])["env"]
     assert env["CLAUDE_CODE_ATTRIBUTION_HEADER"] == "0"
     assert int(env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"]) <= MODEL.max_output
@@ -164,6 +168,12 @@ def test_claude_code_keeps_the_prefix_and_asks_for_what_fits() -> None:
         embedding=None,
     )
     assert values.values(small)["short_output"] == "4096"
+
+
+def test_qwen_code_knows_how_much_room_there_is() -> None:
+    """D4: it asks for 32000 tokens an answer, or for what this leaves it."""
+    (model,) = json.loads(code_of("qwen-code")["settings.json"])["modelProviders"]["openai"]
+    assert model["generationConfig"]["contextWindowSize"] == 65_432
 
 
 def test_codex_speaks_responses() -> None:
@@ -222,6 +232,46 @@ def test_clients_were_run_with_what_their_pages_show_now(name: str) -> None:
     """Else `make test-clients ARGS=NAME` again, and commit what it writes."""
     page = load("en")[name]
     assert {run.shown for run in verified.of(name)} == {verified.shown(page)}
+
+
+INSTALL = re.compile(
+    r"^(?:npm install(?: -g)?|pip install|uv tool install(?: --python \S+)?) (.+)$", re.M
+)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_pages_install_is_what_was_run(language: str) -> None:
+    """In every page whose client is in a registry, by name; a version, where the page has one, is
+    that which was run or the beginning of it."""
+    told = {
+        (page.name, *named(package))
+        for page in load(language).values()
+        for line in INSTALL.findall(page.body)
+        for package in line.split()
+    }
+    run = {(c.page, *named(p)) for c in RUN if c.registry != SYSTEM for p in c.packages}
+    assert {one[:2] for one in told} == {one[:2] for one in run}
+    versions = {one[:2]: one[2] for one in run}
+    assert all(f"{versions[page, name]}.".startswith(f"{v}." * bool(v)) for page, name, v in told)
+
+
+def named(package: str) -> tuple[str, str]:
+    """Its name and version: `@a/b@1`, `c==2`, or either without one."""
+    found = re.fullmatch(r"(@?[^@=]+)(?:(?:@|==)(.+))?", package)
+    assert found
+    return found[1], found[2] or ""
+
+
+def test_the_key_page_gives_files_that_were_run() -> None:
+    run = {(client.page, label) for client in RUN for label in client.files}
+    assert set(SOURCES) <= run
+
+
+def test_a_client_that_repeats_the_question_has_not_answered() -> None:
+    client = next(client for client in RUN if client.page == "codex")
+    with pytest.raises(Failed):
+        check(client, f"user: {PROMPT}\n")
+    check(client, f"user: {PROMPT}\nHola\n")
 
 
 def test_the_versions_on_pages_are_those_that_are_run() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from inference.docs import markup, shell
 from inference.docs.pages import Page, load
-from inference.examples import PLACEHOLDER
+from inference.docs.values import PLACEHOLDER
 from tests.fakes.raw_http import Connection, RawServer, Request
 
 PAGES = sorted(name for name, page in load("en").items() if page.file)

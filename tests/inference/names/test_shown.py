@@ -1,10 +1,12 @@
 """What the key page tells members to write, and what it can take."""
 
+import json
 from collections.abc import Callable
 
 import pytest
 
 from inference import examples
+from inference.docs.values import reading
 from inference.models import CatalogModel, Key, Slot
 from inference.names.shown import Shown, shown
 from members.models import User
@@ -46,18 +48,25 @@ def test_the_key_page_follows_a_swap(
     assert "New-One answers for now. Context: 50,000 tokens; longest answer: 50,000." in page
 
 
-def code(id: str) -> str:
-    return next(each.code for each in examples.filled("sk-x") if each.id == id)
+def code(page: str) -> str:
+    now = reading()
+    return next(each.code for each in examples.filled("sk-x", now) if each.source.page == page)
 
 
 def test_d4_examples_fit_the_served_context(fleet: Fleet) -> None:
-    assert '"nan": {"name": "NaN", "limit": {"context": 100000, "output": 30000}}' in code(
-        "opencode"
-    )
-    assert "CLAUDE_CODE_MAX_OUTPUT_TOKENS=8192\n" in code("claude-code")
+    assert '"limit": {"context": 100000, "output": 30000}' in code("opencode-1")
+    env = json.loads(code("claude-code"))["env"]
+    assert env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "8192"
+    assert env["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "100000"
     fleet.swap(model("tiny", context_length=4_096, max_output=2_048))
-    assert "CLAUDE_CODE_MAX_OUTPUT_TOKENS=2048\n" in code("claude-code")
+    env = json.loads(code("claude-code"))["env"]
+    assert env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "2048"
+    assert env["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "4096"
 
 
-def test_examples_without_a_model_say_no_limit(db: None) -> None:
-    assert '"nan": {"name": "NaN"}' in code("opencode")
+def test_without_a_model_the_key_page_says_so(
+    member: User, make_key: Callable[[User], Key]
+) -> None:
+    make_key(member)
+    assert '"limit": {"context": UNKNOWN, "output": UNKNOWN}' in code("opencode-1")
+    assert "No model runs at the moment." in signed_in(member).get("/key/").content.decode()
