@@ -20,6 +20,8 @@ class Source(NamedTuple):
 class Example(NamedTuple):
     source: Source
     title: str
+    about: str
+    """The title of its page."""
     target: str
     """Where it goes."""
     code: str
@@ -54,6 +56,7 @@ def _example(source: Source, put_in: dict[str, str]) -> Example:
     return Example(
         source=source,
         title=_title(source, page.title),
+        about=page.title,
         target=dict(zip(page.files, page.targets, strict=True))[source.file],
         code=markup.fill_text(code, put_in).strip(),
         holds_key="{{ key }}" in code,
