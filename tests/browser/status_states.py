@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 from inference.fleet.alerts import open_alert
 from inference.models import (
     ApiSample,
+    FleetEvent,
     Incident,
     IncidentUpdate,
     Replica,
@@ -39,7 +40,7 @@ def status_views() -> list[View]:
     rows.replica(down, replicas[0].server)
     rows.slot("speech")
     out = rows.slot("vision", rows.catalogue_model("elm", "Elm 12B Vision"))
-    rows.replica(out, replicas[0].server, state="off")
+    _taken_out(rows.replica(out, replicas[0].server, state="off"), admin)
     stood(down, "ddddd")
     _api_was_down()
     incident = Incident.objects.create(slot=down, began_at=timezone.now() - timedelta(minutes=6))
@@ -62,6 +63,19 @@ def status_views() -> list[View]:
     ]
 
 
+def _taken_out(replica: Replica, admin: User) -> None:
+    """Since noon of the day before yesterday, and for six hours two weeks ago."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    away = {1: 86_400, 2: 43_200, 14: 21_600}
+    for n in range(1, 25):
+        SlotSample.objects.create(
+            slot=replica.slot, span="hour", at=today - timedelta(days=n), seconds=86_400, up=1,
+            wanted=1, out_seconds=away.get(n, 0), down_seconds=(n == 14) * 3600,
+        )  # fmt: skip
+    at = today - timedelta(days=1, hours=12)
+    FleetEvent.objects.create(replica=replica, what="taken_out", at=at, actor=admin)
+
+
 def _api_was_down() -> None:
     """For ten minutes yesterday, and again since two minutes ago."""
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -76,7 +90,13 @@ def _api_was_down() -> None:
 
 
 def _while_the_api_is_down(member: User) -> Iterator[View]:
-    for name, path in (("aider", "/docs/examples/aider/"), ("key", "/key/"), ("usage", "/usage/")):
+    paths = {
+        "docs": "/docs/",
+        "aider": "/docs/examples/aider/",
+        "key": "/key/",
+        "usage": "/usage/",
+    }
+    for name, path in paths.items():
         yield View(f"{name} while the api is down", path, member)
     yield View("below status, not there", "/status/nothing/", member)
 

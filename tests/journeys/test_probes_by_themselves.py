@@ -38,7 +38,9 @@ result = None"""
 def stack() -> Iterator[Stack]:
     """One of its own: the others' makes no probes, whose calls would be among those counted."""
     folder = own(STACKS)
-    mine = Stack(folder.with_name(f"{folder.name}-probes"), extra={**HURRIED, "PROBES": "1"})
+    mine = Stack(
+        folder.with_name(f"{folder.name}-probes"), extra={**HURRIED, "PROBES": "1"}, patience=300
+    )
     mine.local("clean-data", "--yes")
     try:
         yield mine.start()
