@@ -100,6 +100,21 @@ def test_since_when_the_model_serves_and_since_when_its_engines_run(
     )
 
 
+def test_engines_that_were_started_in_the_same_minute_have_one_line(
+    read: Callable[..., Any], slot: Slot
+) -> None:
+    at = datetime(2026, 11, 21, 7, 15, tzinfo=UTC)
+    mine = slot.replicas.get()
+    for replica, second in ((mine, 4), (rows.replica(slot, mine.server), 40)):
+        FleetEvent.objects.create(
+            replica=replica, what="starting", at=at + timedelta(seconds=second)
+        )
+    stood(slot, "uu")
+    (one,) = only(read())["serving"]
+    assert len(one["engines"]) == 2
+    assert "Engine started 21 November 2026, 08:15 (Madrid) Context" in words(read("/status/"))
+
+
 @pytest.mark.parametrize(
     ("states", "rotating", "state", "said"),
     [
