@@ -17,6 +17,7 @@ thoughts before it."""
 LONG_PROMPT = 24_000
 """Tokens, at most, of the long-context check: a GPU reads them in a few of the 10 seconds."""
 _NEEDLE = "amber-4172"
+_AGAIN = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 HELLO = "Say hello in one short sentence."
 _PUZZLE = "Think for a moment, then answer in one sentence: why is 7 a prime number?"
 TOOL: dict[str, Any] = {
@@ -133,10 +134,11 @@ def _lines(run: Run) -> int:
 def speculative(run: Run) -> None:
     """Drafts are made and some are accepted. None at all is the sign of unloaded draft weights.
 
+    The answer stands in the prompt, since n-grams are proposed only where five tokens occur again.
     Other requests may run meanwhile: they can only add to both counts.
     """
     before = run.engine.metrics()
-    run.chat("Count from 1 to 60, with commas.", max_tokens=LONG, **quiet(run))
+    run.chat(f"Write this five times, as it is: {_AGAIN}", max_tokens=LONG, **quiet(run))
     after = run.engine.metrics()
     if after.drafted is None or after.accepted is None:
         raise Failed("smoke_speculative", "not configured")

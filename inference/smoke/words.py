@@ -57,8 +57,6 @@ WORDS: dict[str, Promise] = {
     "watch_failing": _("The engine answers our small requests with errors."),
     "watch_errors": _("Many requests end with an error of the engine."),
     "watch_slow": _("The engine has become much slower than it was, without more to do."),
-    "watch_behind": _(
-        "First tokens have come far later than from the slot's other replicas, for minutes."
-    ),
+    "watch_behind": _("First tokens come far later than from the slot's other replicas."),
     "watch_busy": _("The engine is so busy that a small request waits long."),
 }

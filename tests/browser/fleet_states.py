@@ -152,7 +152,9 @@ def watched(slot: Slot, replicas: list[Replica], new: CatalogModel, by: User) ->
         under_way(swap, one, "serving", model=new, checks=rows.CHECKS[:2])
         rows.steps(swap, one, WAY, seconds=20)
     rows.part(swap, replicas[0], "done")
-    rows.part(swap, replicas[1], "watched", state_since=timezone.now() - timedelta(seconds=45))
+    rows.part(swap, replicas[1], "watched", state_since=timezone.now() - timedelta(seconds=150))
+    late = {"verdict": {"state": "suspect", "code": "watch_behind"}}
+    Replica.objects.filter(pk=replicas[1].pk).update(watch=late)
     return swap
 
 

@@ -10,7 +10,7 @@ from tests.contract import contenders
 from tests.contract.contenders import Contender, Running
 
 KIND = os.environ.get("CONTRACT_ENGINE", "simulator")
-# The simulator's swaps are in tests/journeys, and it makes no drafts.
+# The simulator's swaps are in tests/journeys; vLLM's own class is not in it.
 collect_ignore = [] if KIND == "vllm" else ["test_real_swap.py", "test_speculation.py"]
 
 

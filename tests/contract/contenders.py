@@ -42,6 +42,8 @@ def _models() -> dict[str, str]:
 
 MODELS = _models()
 CHAT, EMBEDDING = "nan-local/tiny-qwen3", "nan-local/all-minilm-l6-v2"
+SPEAKING = "nan-local/smollm2-135m-instruct"
+"""The other chat model's weights are random."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ class Contender:
 
 def simulator(folder: Path) -> Contender:
     weights = (sys.executable, "-m", "inference.simulator.weights")
-    for repo, context in ((CHAT, CONTEXT), (EMBEDDING, 512)):
+    for repo, context in ((CHAT, CONTEXT), (EMBEDDING, 512), (SPEAKING, 8192)):
         config = folder / "config.json"
         config.write_text(json.dumps({"max_position_embeddings": context}))
         subprocess.run(

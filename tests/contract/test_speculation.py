@@ -1,7 +1,8 @@
 """The counters of speculative decoding, from vLLM's own class for them.
 
-Only with CONTRACT_ENGINE=vllm: an engine has them where drafts are made, which takes a model that
-is worth it. Rules, dashboards and the smoke test read them.
+Only with CONTRACT_ENGINE=vllm: the class is written to, so that names, labels and every value can
+be compared. Rules, dashboards and the smoke test read them; the engines that count are in
+`test_drafts.py`.
 """
 
 import subprocess

@@ -138,6 +138,19 @@ def test_one_replicas_trouble_does_not_stop_the_others(
     assert internal.replica == first
 
 
+@pytest.mark.parametrize(("code", "alert"), [("watch_hang", None), ("killed", "replica_down")])
+def test_what_the_watcher_took_out_is_not_told_twice(
+    code: str, alert: str | None, first: Replica, machine_room: Server, told: Told
+) -> None:
+    """`replica_bad` was opened when it left the pool."""
+    rooms.say(machine_room, engines={first.instance: rooms.exited()})
+    Replica.objects.filter(pk=first.pk).update(state="stopping", error_code=code)
+    passes.one_round(timezone.now())
+    first.refresh_from_db()
+    assert first.state == "failed"
+    assert list(Alert.objects.values_list("code", flat=True)) == ([alert] if alert else [])
+
+
 def test_an_alert_that_is_open_says_what_is_true_now(first: Replica) -> None:
     """And stays the one that admins were told of."""
     alerts.open_alert("replica_down", replica=first, detail="gpu_memory")

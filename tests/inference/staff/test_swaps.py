@@ -46,7 +46,7 @@ def test_what_the_watcher_found_is_shown(state: str, admin: User, fleet: Fleet) 
     client = signed_in(admin)
     for path in (f"/staff/swaps/{swap.pk}/", f"/staff/replicas/{one.pk}/"):
         page = html(client.get(path))
-        assert ("First tokens have come far later" in page) == (state != "ok")
+        assert ("First tokens come far later" in page) == (state != "ok")
         assert ("In doubt, so it is looked at more often:" in page) == (state == "suspect")
 
 
