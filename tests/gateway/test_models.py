@@ -1,5 +1,6 @@
 """Models come and go at run time; members' keys need no change."""
 
+from inference.deployment import Deployment
 from tests.gateway.client import Gateway, Member, Models
 
 
@@ -31,3 +32,38 @@ def test_an_id_is_unique(models: Models) -> None:
 
 def test_deleting_an_unknown_model_fails(gateway: Gateway) -> None:
     assert gateway.post("/model/delete", id="never-added").status_code == 400
+
+
+def deployment(models: Models, name: str, *, mode: str = "chat") -> Deployment:
+    """As the product publishes a model."""
+    return Deployment(
+        id=name,
+        name=name,
+        engine_name="fake-plain",
+        api_base=f"{models.engine}/v1",
+        mode=mode,
+        max_input_tokens=65_536,
+        max_output_tokens=8192,
+        site="tests",
+    )
+
+
+def test_codex_finds_the_size_of_our_context(alice: Member, models: Models) -> None:
+    """Its `model_catalog_url` is `/v1/models`, which it asks for in its own format."""
+    name, vectors = f"{models.prefix}-codex", f"{models.prefix}-codex-vectors"
+    published = [deployment(models, name), deployment(models, vectors, mode="embedding")]
+    for each in published:
+        assert models.gateway.post("/model/new", **each.body()).status_code == 200
+    answer = alice.get("/v1/models", client_version="0.171.0")
+    assert answer.status_code == 200
+    found = {model["slug"]: model for model in answer.json()["models"]}
+    assert {key: found[name][key] for key in ("slug", "context_window", "supported_in_api")} == {
+        "slug": name,
+        "context_window": 65_536,
+        "supported_in_api": True,
+    }
+    assert vectors not in found  # nothing for an agent to talk to
+    plain = alice.get("/v1/models").json()
+    assert {name, vectors} <= {model["id"] for model in plain["data"]}
+    for each in published:
+        models.gateway.post("/model/delete", id=each.id)
