@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import httpx
 import psutil
 
 from inference.pool import Pool, set_state
-from tests.load import Call, Load
+from tests.load import LongStream
 from tests.stack import ROOT, Stack, bare_environment
 from tests.waiting import wait_until
 
@@ -192,6 +191,9 @@ result = events.count()""")
     def clear(self) -> None:
         """Every replica serves and no swap is open, whatever a failed test has left."""
         self.end_swaps()
+        for replica in self.replicas():
+            if replica["goal"] == "off":
+                self.act_on_replica("put_in_service", replica["number"])
         self.settle(seconds=90)
 
     def go_home(self, home: str) -> None:
@@ -287,14 +289,21 @@ result = None""")
         return found
 
     @contextmanager
-    def foreign_memory(self, *, gpu: int, mib: int) -> Iterator[Path]:
+    def foreign_memory(self, *, gpu: int, mib: int) -> Iterator["subprocess.Popen[bytes]"]:
         """Held by a process that is not ours."""
-        holder = self.stack.state_dir / "engines" / "gpus" / f"gpu{gpu}" / "999999"
+        process = subprocess.Popen(["sleep", "600"])
+        holder = self.stack.state_dir / "engines" / "gpus" / f"gpu{gpu}" / str(process.pid)
         holder.write_text(str(mib))
         try:
-            yield holder
+            yield process
         finally:
             holder.unlink(missing_ok=True)
+            process.kill()
+            process.wait()
+
+    def engines_started(self) -> set[Path]:
+        """The folders of all engines that the stack's server has ever started and not forgotten."""
+        return set((self.stack.state_dir / "engines" / "engines").glob("r*-g*"))
 
     def free_memory(self) -> None:
         """What a person does on the server: ends what held the GPUs' memory."""
@@ -304,7 +313,7 @@ result = None""")
                 held.unlink()
 
     @contextmanager
-    def long_stream(self, number: int, key: str, *, seconds: float) -> Iterator["LongStream"]:
+    def long_stream(self, number: int, key: str, *, seconds: float) -> Iterator[LongStream]:
         """One that runs at this replica: the other takes no new ones at that moment."""
         pool = Pool(self.pool_dir)
         others = [r for r in self.replicas() if r["number"] != number]
@@ -328,20 +337,3 @@ result = None""")
             yield stream
         finally:
             stream.join(90)
-
-
-class LongStream(threading.Thread):
-    def __init__(self, base: str, key: str, *, tokens: int) -> None:
-        super().__init__(daemon=True)
-        self._load = Load(base, key, tokens=tokens)
-        self.call: Call | None = None
-
-    def run(self) -> None:
-        with httpx.Client(base_url=self._load.base, timeout=120) as client:
-            self.call = self._load.one(client, "/v1/chat/completions", stream=True)
-
-    def ended(self, seconds: float = 90) -> str:
-        """`whole`, or how it was broken off."""
-        self.join(seconds)
-        assert self.call is not None, "the stream still runs"
-        return self.call.end

@@ -143,6 +143,23 @@ class Load:
         return _how_it_ended(route, text, stream=stream)
 
 
+class LongStream(threading.Thread):
+    def __init__(self, base: str, key: str, *, tokens: int) -> None:
+        super().__init__(daemon=True)
+        self._load = Load(base, key, tokens=tokens)
+        self.call: Call | None = None
+
+    def run(self) -> None:
+        with httpx.Client(base_url=self._load.base, timeout=120) as client:
+            self.call = self._load.one(client, "/v1/chat/completions", stream=True)
+
+    def ended(self, seconds: float = 90) -> str:
+        """`whole`, or how it was broken off."""
+        self.join(seconds)
+        assert self.call is not None, "the stream still runs"
+        return self.call.end
+
+
 def _body(route: str, load: Load, *, stream: bool) -> dict[str, Any]:
     text = f"[sim:tokens={load.tokens}][sim:sleep={load.sleep:g}] count"
     body = {"model": load.model, "stream": stream}

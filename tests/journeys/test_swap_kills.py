@@ -22,6 +22,15 @@ STEPS = ("draining", "stopping", "starting", "checking", "joining")
 SAID_AGAIN = """
 from inference.tasks import *
 [task.apply_async() for task in [fleet_pass, fleet_ask_servers] * 3]"""
+SECOND = """
+from inference.swaps import plan
+try:
+    slot = Slot.objects.get(name="nan")
+    other = CatalogModel.objects.filter(kind=slot.kind).exclude(pk=slot.model_id).last()
+    result = plan.plan(slot=slot, model=other, actor=None).pk
+except plan.SwapRefused as refused:
+    result = refused.code"""
+pytestmark = pytest.mark.timeout(600)  # each with a swap or two, and parts that take long to start
 BACK = 90  # seconds after a worker is back: the swap moves again
 
 
@@ -93,7 +102,7 @@ def test_parts_that_carry_no_requests_restarted_at_every_step(
     assert load.bad == []
 
 
-@pytest.mark.timeout(600)  # the gateway takes 15 s to come back where nothing else runs
+@pytest.mark.timeout(900)  # the gateway takes 15 s to come back; five times that on a busy machine
 @pytest.mark.parametrize(("part", "loading"), [("edge", 3), ("gateway", 20)])
 def test_parts_on_the_way_restarted_at_every_step(
     fleet: Fleet, load_key: str, part: str, loading: float
@@ -137,9 +146,14 @@ except plan.SwapRefused as refused:
     clicks = [Fleet(fleet.stack) for _ in range(4)]
     said = at_once([lambda c=click: c.do(approve) for click in clicks])
     assert sorted(said) == ["approved", "not_now", "not_now", "not_now"]
+    engines = fleet.engines_started()
     with Load(fleet.stack.api, load_key) as load:
+        wait_until(lambda: fleet.swap(swap)["state"] == "running", seconds=30, what="its begin")
+        assert fleet.do(SECOND) == "slot_busy"
         fleet.until(swap, "done", "failed", seconds=150, look=lambda _: fleet.do(SAID_AGAIN))
     found = fleet.swap(swap)
+    logs = [(e / "stdout.log").read_text() for e in fleet.engines_started() - engines]
+    assert [log.count("Starting to load model") for log in logs] == [1, 1]
     happened = [(what, replica) for what, replica, _, _ in found["events"] if replica]
     assert found["state"] == "done"
     assert happened == list(dict.fromkeys(happened))
@@ -148,15 +162,15 @@ except plan.SwapRefused as refused:
         click.close()
 
 
-def test_a_cancelled_swap_never_runs(fleet: Fleet) -> None:
+def test_a_cancelled_swap_never_runs(fleet: Fleet, load_key: str) -> None:
     """S12: cancelled while queued, workers restarted."""
-    new = fleet.other_model()
-    swap = fleet.plan(new, in_seconds=6)
-    fleet.act("cancel", swap)
-    for part in ("worker-fleet", "worker-gpu"):
-        fleet.stack.crash(part)
-        fleet.stack.wait_ready(part)
-    time.sleep(8)
+    with Load(fleet.stack.api, load_key) as load:
+        swap = fleet.plan(fleet.other_model(), in_seconds=6)
+        fleet.act("cancel", swap)
+        for part in ("worker-fleet", "worker-gpu"):
+            restarted(fleet.stack, part)
+        time.sleep(8)
+    assert load.bad == []
     assert fleet.swap(swap)["state"] == "cancelled"
     assert [what for what, _, _, _ in fleet.swap(swap)["events"]] == [
         "planned",
