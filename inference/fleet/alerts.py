@@ -62,7 +62,7 @@ def close_of_slot(code: str, slot: Slot) -> None:
 
 
 def close_all(replica: Replica) -> None:
-    """It serves again: whatever was open about it is over."""
+    """It serves again, or is to be off and is: whatever was open about it is over."""
     Alert.objects.filter(replica=replica, closed_at=None).update(closed_at=timezone.now())
 
 

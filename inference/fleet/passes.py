@@ -102,7 +102,7 @@ def _advance(replica: Replica, found: Sight) -> None:
         return
     if replica.state == before:
         return
-    if replica.state == ReplicaState.SERVING:
+    if replica.state in (ReplicaState.SERVING, ReplicaState.OFF):
         alerts.close_all(replica)
     elif replica.state == ReplicaState.FAILED and not watch.condemned(replica.error_code):
         alerts.open_alert("replica_down", replica=replica, detail=replica.error_code)

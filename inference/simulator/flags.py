@@ -73,8 +73,8 @@ def parse(argv: Sequence[str]) -> Options:
     )
 
 
-def _drafts(config: dict[str, Any] | None) -> int:
-    return int(config.get("num_speculative_tokens") or 1) if config else 0
+def _drafts(config: Any) -> int:
+    return int(config.get("num_speculative_tokens") or 1) if isinstance(config, dict) else 0
 
 
 def _parser() -> argparse.ArgumentParser:

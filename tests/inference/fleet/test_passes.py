@@ -151,6 +151,14 @@ def test_what_the_watcher_took_out_is_not_told_twice(
     assert list(Alert.objects.values_list("code", flat=True)) == ([alert] if alert else [])
 
 
+def test_one_that_is_taken_out_for_good_has_no_alert_left(first: Replica, told: Told) -> None:
+    alerts.open_alert("replica_bad", replica=first, detail="watch_slow")
+    Replica.objects.filter(pk=first.pk).update(state="failed", instance="", goal="off")
+    passes.one_round(timezone.now())
+    first.refresh_from_db()
+    assert (first.state, Alert.objects.filter(closed_at=None).count()) == ("off", 0)
+
+
 def test_an_alert_that_is_open_says_what_is_true_now(first: Replica) -> None:
     """And stays the one that admins were told of."""
     alerts.open_alert("replica_down", replica=first, detail="gpu_memory")
