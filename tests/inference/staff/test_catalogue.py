@@ -217,7 +217,7 @@ def test_where_it_fits(admin: User) -> None:
     assert found == {"small": ["big"], "giant": [], "vectors": ["bare", "big"]}
     page = html(signed_in(admin).get("/staff/models/giant/"))
     assert ("does not fit" in page, "too few GPUs" in page) == (True, True)
-    assert "An estimate from the model" in page
+    assert "the figures are an estimate from the model" in page
 
 
 def test_offered_or_not(admin: User) -> None:
