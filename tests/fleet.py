@@ -194,6 +194,9 @@ result = events.count()""")
         for replica in self.replicas():
             if replica["goal"] == "off":
                 self.act_on_replica("put_in_service", replica["number"])
+        for replica in self.replicas():
+            if replica["goal"] == "off":
+                self.act_on_replica("put_in_service", replica["number"])
         self.settle(seconds=90)
 
     def go_home(self, home: str) -> None:

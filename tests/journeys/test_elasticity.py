@@ -9,7 +9,7 @@ import pytest
 from inference.pool import Pool
 from tests.fleet import Fleet
 from tests.gpu_server import GPUS, NAME, empty_server
-from tests.load import Load
+from tests.load import Load, LongStream
 from tests.pages.markup import words
 from tests.pool_log import asked
 from tests.ports import free_port
@@ -41,16 +41,6 @@ def used(fleet: Fleet, server: str, gpu: int) -> int:
     """MiB, by the server's last report."""
     row = f"Server.objects.get(name={server!r}).gpus"
     return int(fleet.ask(f"next(g['used_mib'] for g in {row} if g['index'] == {gpu})"))
-
-
-def in_flight(fleet: Fleet, places: list[dict[str, Any]]) -> int:
-    """Requests that still run where no new ones arrive."""
-    ids = {place["id"] for place in places}
-    return sum(
-        replica["in_flight"]
-        for replica in fleet.replicas()
-        if replica["id"] in ids and replica["state"] == "draining"
-    )
 
 
 def at_the_proxy(fleet: Fleet, number: int) -> str:
@@ -113,16 +103,22 @@ def test_a_server_comes_is_out_for_a_day_and_goes(
 ) -> None:
     """Its two GPUs add two replicas to the slot that another server serves; no swap is needed."""
     seats = capacity(fleet)
-    with empty_server(fleet), steady(fleet, load_key) as load:
-        for gpu in range(GPUS):
-            add(fleet, staff, gpu)
-        fleet.settle()
+    with empty_server(fleet):
+        with steady(fleet, load_key) as first:
+            for gpu in range(GPUS):
+                add(fleet, staff, gpu)
+            fleet.settle()
+            there = [replica for replica in fleet.replicas() if replica["server"] == NAME]
+            until_asked(fleet, {replica["number"] for replica in there}, since=0)
         more = fleet.ask(f"Server.objects.get(name={NAME!r}).seats")
-        assert (capacity(fleet), len(fleet.replicas())) == (seats + more, 2 + GPUS)
-        there = [replica for replica in fleet.replicas() if replica["server"] == NAME]
-        until_asked(fleet, {replica["number"] for replica in there}, since=0)
-        out_and_back(fleet, staff, there, more)
-    assert load.bad == []
+        assert (capacity(fleet), len(there)) == (seats + more, GPUS)
+        with (
+            fleet.long_stream(there[0]["number"], load_key, seconds=LONG) as stream,
+            steady(fleet, load_key) as second,
+        ):
+            out_and_back(fleet, staff, there, stream, seats)
+        assert capacity(fleet) == seats + more
+    assert (first.bad, second.bad) == ([], [])
     assert (capacity(fleet), len(fleet.replicas())) == (seats, 2)
     assert {replica["state"] for replica in fleet.replicas()} == {"serving"}
 
@@ -136,18 +132,26 @@ def add(fleet: Fleet, staff: Visitor, gpu: int) -> None:
     assert "It starts, is tested" in pressed(staff, f"/staff/replicas/{newest}/in/")
 
 
-def out_and_back(fleet: Fleet, staff: Visitor, there: list[dict[str, Any]], seats: int) -> None:
-    page, before = f"/staff/servers/{NAME}/", capacity(fleet)
+def out_and_back(
+    fleet: Fleet,
+    staff: Visitor,
+    there: list[dict[str, Any]],
+    stream: LongStream,
+    seats: int,
+) -> None:
+    """`seats`: those that are left meanwhile."""
+    page = f"/staff/servers/{NAME}/"
     asks = words(staff.get(f"{page}out/"))
     assert f"Its {GPUS} replicas get no new requests, finish those they have, and stop." in asks
     assert "Going out of service" in pressed(staff, f"{page}out/", PATIENT)
-    assert capacity(fleet) == before - seats
-    wait_until(lambda: in_flight(fleet, there) > 0, seconds=20, what="a place that drains")
+    assert capacity(fleet) == seats
+    fleet.until_replica(there[0]["number"], "draining")
+    assert stream.is_alive()
+    assert stream.ended() == "whole"
     for replica in there:
         must_be_out(fleet, staff, replica)
     out = time.time()
     until_asked(fleet, {1, 2}, since=out)
     assert "Back in service" in pressed(staff, f"{page}back/")
     fleet.settle()
-    assert capacity(fleet) == before
     until_asked(fleet, {replica["number"] for replica in there}, since=out)
