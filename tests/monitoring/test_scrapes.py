@@ -129,7 +129,7 @@ def test_an_engine_that_is_taken_away_is_absent(scraped: Prometheus) -> None:
     """P7: with its target gone there is nothing that could be down, and it must be told all the
     same. For how long it is so before anybody is called: tests of the rules."""
     slot = ("EnginesAbsent", "slot01")
-    assert slot not in scraped.alerts()
+    wait_until(lambda: slot not in scraped.alerts(), seconds=WITHIN, what="its engines")
     left = [t for t in json.loads(scraped.engines.read_text()) if t["labels"]["slot"] != "slot01"]
     with other_targets(scraped, left):
         wait_until(lambda: slot in scraped.alerts(), seconds=WITHIN, what="EnginesAbsent")
