@@ -1,5 +1,7 @@
 """Each state of a replica: what it waits for, where it goes, and that it waits no longer."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
@@ -78,12 +80,12 @@ def test_what_was_sent_is_sent_again_only_after_a_while(
     first: Replica, new: CatalogModel, told: Told
 ) -> None:
     set_goal(first, new)
-    replica = to_stopping(first)
-    for later in (0, 0.5, 2.9):
-        replica = look(replica, later=later)
-    assert told.names() == ["gpu_stop"]
-    look(replica, later=6)
-    assert told.names() == ["gpu_stop", "gpu_stop"]
+    replica = look(to_stopping(first))
+    asked_at = replica.told_at
+    assert asked_at is not None
+    for seconds, asked in ((0.5, 1), (2.9, 1), (3.1, 2)):
+        advance(replica, Sight(now=asked_at + timedelta(seconds=seconds)))
+        assert told.names() == ["gpu_stop"] * asked
 
 
 def test_a_goal_taken_back_while_draining_costs_no_restart(
