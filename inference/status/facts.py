@@ -94,7 +94,7 @@ def gather(now: datetime) -> Facts:
         "slots": found,
         "incidents": [_told(incident) for incident in incidents],
         "rotations": [_rotation(swap) for swap in _rotations(now)],
-        "taken_out": list(_were_out(slots, now)),
+        "taken_out": list(_were_out(slots, out, now)),
     }
 
 
@@ -153,9 +153,9 @@ def _started(replicas: Sequence[Replica]) -> dict[int, datetime]:
     return dict(events.order_by().values_list("replica").annotate(Max("at")))
 
 
-def _were_out(slots: Sequence[Slot], now: datetime) -> Iterator[Facts]:
+def _were_out(slots: Sequence[Slot], out: Mapping[int, Facts], now: datetime) -> Iterator[Facts]:
     """What is over, newest first; what goes on is its slot's `out`."""
-    periods = ended(now)
+    periods = ended(now, out=out)
     found = [(*period, slot.name) for slot in slots for period in periods.get(slot.pk, ())]
     for began, over, name in sorted(found, reverse=True):
         yield {"slot": name, "began_at": began, "ended_at": over}

@@ -2,7 +2,7 @@
 they did."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -46,15 +46,33 @@ def _pairs(events: Iterable[Event]) -> Iterator[Period]:
             began = None
 
 
-def ended(now: datetime) -> dict[int, list[Period]]:
-    """By slot, oldest first, those of the last days that are over: not one that goes on."""
+def ended(now: datetime, *, out: Container[int]) -> dict[int, list[Period]]:
+    """By slot, oldest first, those of the last days that are over. `out`: slots of which the last
+    one goes on."""
     found = _seen(now)
-    done = {slot: [one for one in ours if now - one.last > NEAR] for slot, ours in found.items()}
-    events = _events([slot for slot, ours in done.items() if ours], now)
+    events = _events(list(found), now)
     return {
-        slot: [period for stretch in ours for period in stretch.periods(events[slot])]
-        for slot, ours in done.items()
+        slot: [
+            period
+            for stretch in _joined(ours, events[slot])[: -1 if slot in out else None]
+            for period in stretch.periods(events[slot])
+        ]
+        for slot, ours in found.items()
     }
+
+
+def _joined(stretches: list[Stretch], events: Iterable[Event]) -> list[Stretch]:
+    """Between two of them nobody looked, if nothing was put in service."""
+    puts = [at for what, at in events if what == "put_in"]
+    joined: list[Stretch] = []
+    for one in stretches:
+        before = joined[-1] if joined else None
+        if before and not any(before.last - HOUR <= at <= one.first + HOUR for at in puts):
+            before.out += one.first - before.last + one.out
+            before.last = one.last
+        else:
+            joined.append(one)
+    return joined
 
 
 def _seen(now: datetime) -> dict[int, list[Stretch]]:

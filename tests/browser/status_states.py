@@ -64,15 +64,19 @@ def status_views() -> list[View]:
 
 
 def _taken_out(replica: Replica, admin: User) -> None:
-    """Since noon of the day before yesterday, and for six hours two weeks ago."""
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    away = {1: 86_400, 2: 43_200, 14: 21_600}
-    for n in range(1, 25):
-        SlotSample.objects.create(
-            slot=replica.slot, span="hour", at=today - timedelta(days=n), seconds=86_400, up=1,
-            wanted=1, out_seconds=away.get(n, 0), down_seconds=(n == 14) * 3600,
-        )  # fmt: skip
-    at = today - timedelta(days=1, hours=12)
+    """For two days until now, and for six hours two weeks ago."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    away = {*range(1, 49), *range(14 * 24, 14 * 24 + 6)}
+    SlotSample.objects.bulk_create(
+        SlotSample(
+            slot=replica.slot, span="hour", at=hour - timedelta(hours=n), seconds=3600,
+            up=n not in away, wanted=n not in away, out_seconds=3600 * (n in away),
+            down_seconds=900 * (n == 14 * 24 + 8),
+        )
+        for n in range(1, 24 * 24)
+    )  # fmt: skip
+    stood(replica.slot, "o" * 20)
+    at = hour - timedelta(hours=48)
     FleetEvent.objects.create(replica=replica, what="taken_out", at=at, actor=admin)
 
 

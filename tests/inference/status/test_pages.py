@@ -420,6 +420,19 @@ def test_a_time_out_of_service_that_is_over_stays_in_the_history(
     assert tree.findtext("a:entry/a:id", namespaces=ATOM) == name
 
 
+def test_a_time_out_of_service_goes_on_though_nobody_looked(
+    read: Callable[..., Any], slot: Slot, admin: User
+) -> None:
+    now = timezone.now().replace(microsecond=0)
+    at = now - timedelta(minutes=90)
+    FleetEvent.objects.create(replica=slot.replicas.get(), what="taken_out", at=at, actor=admin)
+    stood(slot, "o" * 40, until=now - timedelta(minutes=70))
+    stood(slot, "o" * 4, until=now)
+    Replica.objects.update(goal="off", state="off", model=None)
+    assert read()["taken_out"] == []
+    assert datetime.fromisoformat(only(read())["out"]["since_at"]) == at
+
+
 # -- Incidents and rotations -------------------------------------------------------------------
 def test_an_incident_in_the_readers_language(
     read: Callable[..., Any], client: Client, incident: Incident
