@@ -90,7 +90,7 @@ def percent(value: float | None, places: int = 0) -> str:
         return NOTHING
     scale = 10**places
     whole = int(value * 100 * scale + 1e-9) / scale
-    return f"{formats.number_format(whole, places)} %"
+    return f"{formats.number_format(whole, places)}\N{NO-BREAK SPACE}%"
 
 
 @register.filter
