@@ -79,13 +79,17 @@ def test_u4_who_leaves_around_the_first_word_is_counted_once(
         host = urlsplit(gateway.url).netloc
         asyncio.run(leave_all(gateway.url, request(host, bob, route, models["late"])))
         assert bob.call(route, models["plain"]).status_code == 200
-        # What LiteLLM counts of the others it writes no later than this one.
         written = partial(metrics, gateway, bob.token)
         wait_until(lambda: models["plain"] in written(), seconds=APPEARS_WITHIN_SECONDS)
-        answered = written().get(models["late"], {"api_requests": 0, "prompt_tokens": 0})
-        requests = answered["api_requests"]
-        wait_until(lambda: requests + left() >= STREAMS, seconds=15, what="all to be counted")
-    assert requests + left() == STREAMS
-    assert answered["prompt_tokens"] == requests * PROMPT_TOKENS
+
+        def counted() -> tuple[int, int, int]:
+            of_late = written().get(models["late"], {"api_requests": 0, "prompt_tokens": 0})
+            return of_late["api_requests"], left(), of_late["prompt_tokens"]
+
+        # A busy gateway may write some of the others after this one.
+        wait_until(lambda: sum(counted()[:2]) >= STREAMS, seconds=APPEARS_WITHIN_SECONDS, every=1)
+        requests, early, tokens = counted()
+    assert requests + early == STREAMS
+    assert tokens == requests * PROMPT_TOKENS
     assert requests > 0
-    assert left() > 0
+    assert early > 0
