@@ -251,7 +251,7 @@ def test_home_tells_of_a_slot_that_is_down(
     fleet: tuple[Slot, CatalogModel], browser: Client
 ) -> None:
     stood(fleet[0], "d")
-    assert f"{fleet[0].title}: model down Status" in home(browser)
+    assert f"{fleet[0].title}: model down. Status" in home(browser)
 
 
 def set_off(slot: Slot) -> None:
