@@ -56,7 +56,8 @@ VARIABLES: list[tuple[str, Any]] = [
     ("VLLM_PLUGINS", "x"), ("VLLM_API_KEY", "x"), ("HF_HUB_OFFLINE", "0"),
     ("CUDA_VISIBLE_DEVICES", "1"), ("VLLM_USE_DEEP_GEMM", "1\nLD_PRELOAD=x"),
     ("VLLM_USE_DEEP_GEMM", "/etc/x"), ("VLLM_USE_DEEP_GEMM", 1), ("SIM_GPU_DIR", "x"),
-    ("VLLM_CPU_KVCACHE_SPACE", ""), ("SIM_FAULTS_FILE", "x"), ("SIM_LOAD_SECONDS", "a b"), ("sim_x", "1"),
+    ("VLLM_CPU_KVCACHE_SPACE", ""), ("SIM_FAULTS_FILE", "x"), ("SIM_LOAD_SECONDS", "a b"),
+    ("sim_x", "1"),
 ]  # fmt: skip
 
 
