@@ -16,9 +16,9 @@ from tests.visitor import Visitor, admin
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(400)
-# Seconds, so that a page that asks every 2 s shows each step.
+# Seconds, so that a page that asks every 2 s shows each step, on a busy machine too.
 DRAINING = 4
-LOADING = 6
+LOADING = 12
 
 WATCH = """
 window.same = true;

@@ -29,7 +29,7 @@ FAILURES = {
 ITS_OWN_WORDS = {
     "refuse-flag": "unrecognized arguments: --",
     "refuse-start": "invalid tool call parser: simulated",
-    "bad-template": "template",
+    "bad-template": "TemplateSyntaxError: Encountered unknown tag",
     "die-after-loading": "max seq len",
 }
 TOUCHED = ("draining", "stopping", "starting")
