@@ -45,6 +45,7 @@ def fleet(stack: Stack) -> Iterator[Fleet]:
     found = Fleet(stack)
     found.go_home(HOME)
     yield found
+    found.go_home(HOME)  # others count on what it can do
     found.close()
 
 

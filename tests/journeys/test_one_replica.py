@@ -15,6 +15,7 @@ import pytest
 from tests.api import ROUTES, ApiClient
 from tests.conftest import HURRIED
 from tests.fleet import Fleet
+from tests.journeys.conftest import HOME
 from tests.load import ENDS
 from tests.pages.markup import words
 from tests.pool_log import asked
@@ -79,6 +80,7 @@ def alone(fleet: Fleet) -> Iterator[Fleet]:
     fleet.end_swaps()
     fleet.act_on_replica("put_in_service", 2)
     fleet.settle()
+    fleet.go_home(HOME)  # others count on what it can do
 
 
 def must_announce(page: str, fleet: Fleet, new: str) -> None:
