@@ -4,6 +4,7 @@ Nothing is remembered between rounds but rows. Rounds follow each other quickly 
 moves; the pass ends before a Celery task may not run longer, and the next takes over.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,8 +24,10 @@ from inference.swaps.returning import begin_return
 log = structlog.get_logger(__name__)
 
 PASS_SECONDS = 12
-ROUND_SECONDS = 0.5
+ROUND_SECONDS = 0.25
 """Between two rounds while something moves."""
+NEWS_SECONDS = 0.5
+"""Between two reports that servers are asked for: each has to look at its GPUs for it."""
 NEXT_STEP_SECONDS = 0.05
 """After a round in which a replica took a step: what its next one needs may be there already."""
 AWAITED = (ReplicaState.STARTING, ReplicaState.STOPPING)
@@ -42,9 +45,12 @@ def run_pass(*, seconds: float = PASS_SECONDS) -> bool:
 
 
 def _rounds(mark: UUID, *, seconds: float) -> bool:
-    until = time.monotonic() + seconds
+    until, asked = time.monotonic() + seconds, -math.inf
     while True:
-        pause = one_round(timezone.now())
+        began = time.monotonic()
+        ask = began - asked >= NEWS_SECONDS
+        pause = one_round(timezone.now(), ask=ask)
+        asked = began if ask else asked
         if pause is None or time.monotonic() > until:
             return pause is not None
         time.sleep(pause)
@@ -52,8 +58,9 @@ def _rounds(mark: UUID, *, seconds: float) -> bool:
             return False
 
 
-def one_round(now: datetime) -> float | None:
-    """Seconds until the next round is due; None while nothing waits for one.
+def one_round(now: datetime, *, ask: bool = True) -> float | None:
+    """Seconds until the next round is due; None while nothing waits for one. `ask` servers for news
+    of what is on its way.
 
     Swaps first: a replica to which one gives a new goal begins in the same round, and no page has
     it serve meanwhile, as if nothing were happening.
@@ -68,7 +75,8 @@ def one_round(now: datetime) -> float | None:
     for replica in replicas:
         _advance(replica, sights[replica.pk])
         _watch(replica, now)
-    _ask_for_news(replicas)
+    if ask:
+        _ask_for_news(replicas)
     if [replica.state for replica in replicas] != before:
         return NEXT_STEP_SECONDS
     moving = any(not replica.at_rest and _moves(replica) for replica in replicas)

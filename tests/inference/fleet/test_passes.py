@@ -51,7 +51,7 @@ def test_of_ten_passes_at_once_one_moves(monkeypatch: pytest.MonkeyPatch) -> Non
     rounds: list[int] = []
     both = threading.Event()
 
-    def one_round(_now: Any) -> None:
+    def one_round(_now: Any, *, ask: bool) -> None:
         rounds.append(1)
         both.wait(1)
 
