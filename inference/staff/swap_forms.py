@@ -46,6 +46,8 @@ class ChoiceForm(forms.Form):
                 "hx-target": "#id_model",
                 "hx-select": "#id_model",
                 "hx-swap": "outerHTML",
+                # Else a model that is chosen before the answer comes is lost without a word.
+                "hx-disabled-elt": "#id_model",
             }
         ),
     )

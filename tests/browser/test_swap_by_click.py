@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.api import ApiClient, GatewayAdmin
 from tests.browser.window import Open, Window
@@ -16,9 +16,9 @@ from tests.visitor import Visitor, admin
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(400)
-# Seconds, so that a page that asks every 2 s shows each step, on a busy machine too.
+# Seconds, so that a page that asks every 2 s shows each step.
 DRAINING = 4
-LOADING = 12
+LOADING = 6
 
 WATCH = """
 window.same = true;
@@ -67,7 +67,15 @@ def propose(alma: Window, move: Move) -> int:
     """In Spanish. She reads what will happen first."""
     alma.open("/staff/swaps/")
     alma.follow("Nuevo cambio")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    alma.page.route("**/staff/swaps/new/?*choosing*", hold)
     alma.page.select_option("#id_slot", "nan")
+    expect(alma.page.locator("#id_model")).to_be_disabled()  # its models are on their way
+    held[0].continue_()
     alma.page.select_option("#id_model", move.new)
     alma.press("Previsualizar")
     alma.sees("Sin hueco: se cambia una réplica tras otra y las demás siguen sirviendo.")
