@@ -89,6 +89,17 @@ class Stack:
             self.process.wait(120)
             self.process = None
 
+    @contextmanager
+    def for_once(self) -> Iterator[None]:
+        """Started afresh, and forgotten at the end."""
+        self.local("clean-data", "--yes")
+        try:
+            self.start()
+            yield
+        finally:
+            self.stop()
+            self.local("clean-data", "--yes")
+
     def tail(self, lines: int) -> str:
         log = self.state_dir / "run.log"
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inference.models import CatalogModel, Measurement, Server
-from inference.swaps.capacity import Capacity, Known, capacity
+from inference.swaps.capacity import Capacity, Known, capacity, left_out_of, notes_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,15 +29,11 @@ class Row:
 
     @property
     def notes(self) -> list[Any]:
-        """What to know about the estimates; the same for each server."""
-        noted = (place.capacity.notes for place in self.places if place.capacity.notes)
-        return list(next(noted, ()))
+        return notes_on(place.capacity for place in self.places)
 
     @property
     def left_out(self) -> list[str]:
-        """Flags that those estimates do not follow."""
-        found = (place.capacity.left_out for place in self.places if place.capacity.left_out)
-        return list(next(found, ()))
+        return left_out_of(place.capacity for place in self.places)
 
     @property
     def fitting(self) -> list[Place]:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from inference.models import CatalogModel, Replica, ReplicaState, Server, Slot, Swap
 from inference.swaps import plan as swaps
+from inference.swaps.capacity import left_out_of, notes_on
 from inference.swaps.outlook import Outlook, ReplicaFit, outlook
 from nan import stale
 
@@ -60,15 +61,11 @@ class Preview:
 
     @property
     def notes(self) -> list[Any]:
-        """On the estimates among the figures; the same for each place."""
-        noted = (fit.capacity.notes for fit in self.order if fit.capacity.notes)
-        return list(next(noted, ()))
+        return notes_on(fit.capacity for fit in self.order)
 
     @property
     def left_out(self) -> list[str]:
-        """Flags that those estimates do not follow."""
-        found = (fit.capacity.left_out for fit in self.order if fit.capacity.left_out)
-        return list(next(found, ()))
+        return left_out_of(fit.capacity for fit in self.order)
 
     @property
     def refused_by_checks(self) -> bool:

@@ -1,6 +1,6 @@
 """What a model holds in one place: by what an engine has said there, else by the estimate."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,16 @@ class Capacity:
 
     def _at_most(self, concurrent: float) -> float:
         return concurrent if self.at_once is None else min(concurrent, self.at_once)
+
+
+def notes_on(found: Iterable[Capacity]) -> list[Any]:
+    """What to know about the estimates among these, which are of one model."""
+    return list(next((one.notes for one in found if one.notes), ()))
+
+
+def left_out_of(found: Iterable[Capacity]) -> list[str]:
+    """Flags that those estimates do not follow."""
+    return list(next((one.left_out for one in found if one.left_out), ()))
 
 
 def capacity(

@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.api import ApiClient
-from tests.browser.window import Open, Window, code_of
+from tests.browser.window import Open, Window, at, code_of
 from tests.stack import Stack
 from tests.visitor import ANSWERS, PASSWORD, members
 from tests.waiting import wait_until
@@ -239,8 +239,6 @@ def test_key_pages_without_javascript(window: Open, stack: Stack) -> None:
 def member_at(window: Open, stack: Stack, **options: Any) -> Window:
     """A window on the key page of someone who has just been let in."""
     (person,) = members(stack, 1)
-    her = window(**options)
-    session = person.http.cookies["session"]
-    her.context.add_cookies([{"name": "session", "value": session, "url": stack.site}])
+    her = at(window, person, **options)
     her.open("/key/")
     return her

@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.api import ApiClient, GatewayAdmin
-from tests.browser.window import Open, Window
+from tests.browser.window import Open, Window, at
 from tests.fleet import Fleet
 from tests.journeys.conftest import HOME
 from tests.load import Load
 from tests.stack import Stack
-from tests.visitor import Visitor, admin
+from tests.visitor import admin
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(400)
@@ -53,13 +53,6 @@ def fleet(stack: Stack) -> Iterator[Fleet]:
 def key(stack: Stack) -> str:
     """Made before the new name exists, without a member's limits."""
     return str(GatewayAdmin(stack).make(key_alias="by-click")["key"])
-
-
-def at(window: Open, person: Visitor, **options: str) -> Window:
-    found = window(**options)
-    session = person.http.cookies["session"]
-    found.context.add_cookies([{"name": "session", "value": session, "url": person.stack.site}])
-    return found
 
 
 # -- Chapters -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The usage page on a phone."""
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browser.test_skin import sign_in
@@ -21,29 +21,30 @@ SCALES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("days", [7, 90])
-def test_the_chart_begins_with_today(browser: Browser, live_server: LiveServer, days: int) -> None:
+def on_a_phone(browser: Browser, live_server: LiveServer, days: int) -> Page:
     member = next(view.who for view in usage_views() if view.path == "/usage/?days=90")
     context = browser.new_context(locale="en", viewport={"width": 360, "height": 740})
     sign_in(context, live_server, member)
     page = context.new_page()
     page.goto(f"{live_server.url}/usage/?days={days}")
+    return page
+
+
+@pytest.mark.parametrize("days", [7, 90])
+def test_the_chart_begins_with_today(browser: Browser, live_server: LiveServer, days: int) -> None:
+    page = on_a_phone(browser, live_server, days)
     newest, right, left = page.evaluate(RIGHT_EDGES)
     assert left < newest <= right
-    context.close()
+    page.context.close()
 
 
 def test_the_scale_stays_in_sight_beside_the_newest_days(
     browser: Browser, live_server: LiveServer
 ) -> None:
-    member = next(view.who for view in usage_views() if view.path == "/usage/?days=90")
-    context = browser.new_context(locale="en", viewport={"width": 360, "height": 740})
-    sign_in(context, live_server, member)
-    page = context.new_page()
-    page.goto(f"{live_server.url}/usage/?days=90")
+    page = on_a_phone(browser, live_server, 90)
     beside, own, left = page.evaluate(SCALES)
     assert beside == own
     assert left >= 0
     page.set_viewport_size({"width": 1280, "height": 740})
     assert not page.locator(".scale").is_visible()
-    context.close()
+    page.context.close()

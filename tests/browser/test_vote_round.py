@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_votes import drag, row
-from tests.browser.window import Open, Window
+from tests.browser.window import Open, Window, at
 from tests.stack import Stack
-from tests.visitor import Visitor, admin, members
+from tests.visitor import admin, members
 from tests.waiting import wait_until
 
 MADRID = ZoneInfo("Europe/Madrid")
@@ -72,14 +71,6 @@ def place(stack: Stack) -> Iterator[Place]:
     assert people < 250, "three ballots are no quorum of 1 % any more"
     yield Place(current, other, repo)
     stack.python(FORGET_THE_PLAN)
-
-
-def at(window: Open, person: Visitor, **options: Any) -> Window:
-    """A window in which she has signed in."""
-    found = window(**options)
-    session = person.http.cookies["session"]
-    found.context.add_cookies([{"name": "session", "value": session, "url": person.stack.site}])
-    return found
 
 
 # -- Chapters -------------------------------------------------------------------------------------

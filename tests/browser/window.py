@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from playwright.sync_api import BrowserContext, Error, Page, Response, expect
 
 from tests.browser.chromium import Complaints
 from tests.stack import Stack
+from tests.visitor import Visitor
 
 PATIENCE = 60_000  # milliseconds: what the product promises for anything at the gateway
 
@@ -92,3 +94,11 @@ def code_of(secret: str) -> str:
 
 
 Open = Callable[..., Window]
+
+
+def at(window: Open, person: Visitor, **options: Any) -> Window:
+    """A window in which she has signed in."""
+    found = window(**options)
+    session = person.http.cookies["session"]
+    found.context.add_cookies([{"name": "session", "value": session, "url": person.stack.site}])
+    return found

@@ -41,12 +41,8 @@ def stack() -> Iterator[Stack]:
     mine = Stack(
         folder.with_name(f"{folder.name}-probes"), extra={**HURRIED, "PROBES": "1"}, patience=300
     )
-    mine.local("clean-data", "--yes")
-    try:
-        yield mine.start()
-    finally:
-        mine.stop()
-        mine.local("clean-data", "--yes")
+    with mine.for_once():
+        yield mine
 
 
 @pytest.fixture(scope="module")

@@ -29,12 +29,8 @@ print(json.dumps({
 def mine(stack: Stack) -> Iterator[Stack]:
     """One beside the others' stack, which can't be stopped for a test."""
     own = Stack(stack.state_dir.with_name(f"{stack.state_dir.name}-again"), extra=stack.extra)
-    own.local("clean-data", "--yes")
-    try:
-        yield own.start()
-    finally:
-        own.stop()
-        own.local("clean-data", "--yes")
+    with own.for_once():
+        yield own
 
 
 def seen(stack: Stack) -> dict[str, Any]:

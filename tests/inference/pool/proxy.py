@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,7 +188,10 @@ class Traffic:
     def __init__(self, port: int, threads: int = 3) -> None:
         self.statuses: list[int] = []
         self._port, self._ended = port, threading.Event()
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(threads)]
+        self._busy = [threading.Lock() for _ in range(threads)]
+        self._threads = [
+            threading.Thread(target=self._run, args=(busy,), daemon=True) for busy in self._busy
+        ]
 
     def __enter__(self) -> Traffic:
         for thread in self._threads:
@@ -200,9 +203,18 @@ class Traffic:
         for thread in self._threads:
             thread.join(30)
 
-    def _run(self) -> None:
+    @contextmanager
+    def between_calls(self) -> Iterator[None]:
+        """While no call is under way, and none begins."""
+        with ExitStack() as held:
+            for busy in self._busy:
+                held.enter_context(busy)
+            yield
+
+    def _run(self, busy: threading.Lock) -> None:
         while not self._ended.wait(0.02):
-            try:
-                self.statuses.append(post(self._port, CHAT).status)
-            except OSError:
-                self.statuses.append(0)
+            with busy:
+                try:
+                    self.statuses.append(post(self._port, CHAT).status)
+                except OSError:
+                    self.statuses.append(0)
