@@ -14,12 +14,12 @@ from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Max, Q, QuerySet
-from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
-from inference.fleet.words import WORDS, words
+from inference.fleet.words import words
 from inference.models import Alert
+from inference.staff import alert_words
 from members import mails
 from members.models import User
 from members.webhook import NotDelivered, Unsure, Webhook
@@ -90,9 +90,9 @@ def in_words(alert: Alert) -> Told:
     return Told(
         what=str(words(alert.code)),
         about=_about(alert),
-        detail=str(WORDS.get(alert.detail, alert.detail)),
+        detail=alert_words.remark(alert),
         since=alert.opened_at,
-        link=settings.SITE_URL + _path(alert),
+        link=settings.SITE_URL + alert_words.page(alert),
     )
 
 
@@ -116,16 +116,6 @@ def _about(alert: Alert) -> str:
     if alert.server:
         return _("server %(name)s") % {"name": alert.server.name}
     return _("slot %(name)s") % {"name": alert.slot.name} if alert.slot else ""
-
-
-def _path(alert: Alert) -> str:
-    if alert.swap:
-        return reverse("staff_swap", args=[alert.swap.pk])
-    if alert.replica:
-        return reverse("staff_replica", args=[alert.replica.pk])
-    if alert.server:
-        return reverse("staff_server", args=[alert.server.name])
-    return reverse("staff_slots") if alert.slot else reverse("staff_home")
 
 
 # -- By the webhook ---------------------------------------------------------------------------

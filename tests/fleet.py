@@ -52,8 +52,6 @@ for line in sys.stdin:
 
 @dataclass
 class Fleet:
-    """`faults`: what the next engines do wrong, by the names or repositories of their models."""
-
     stack: Stack
     _shell: "subprocess.Popen[str] | None" = field(default=None, repr=False)
 
@@ -264,9 +262,11 @@ result = None""")
 
     @contextmanager
     def faults(self, by_model: Mapping[str, Any]) -> Iterator[None]:
-        """`{"small-model": ["hang"]}`; read by engines, and by their check, when they start."""
+        """`{"small-model": ["hang"]}`, or `"*"` of all; read by engines, and by their check, when
+        they start. Told by repository: the old names of a slot are served by its new engine."""
+        repos = dict(self.ask("list(CatalogModel.objects.values_list('name', 'repo'))"))
         file = self.stack.state_dir / FAULTS
-        file.write_text(json.dumps(by_model))
+        file.write_text(json.dumps({repos.get(name, name): by_model[name] for name in by_model}))
         try:
             yield
         finally:

@@ -70,7 +70,7 @@ def follow_ports(*, server: Server, ports: Sequence[int]) -> None:
 def fetch_all(server: Server) -> None:
     """The catalogue's weights, before any engine looks for its own. A fetch that fails is not
     waited for: the engine then says what is missing."""
-    there = set(server.report.get("weights", []))
+    there = set(server.weights)
     models = {m.weights: m for m in CatalogModel.objects.all() if m.weights not in there}
     for model in models.values():
         tell.fetch(server, model.repo, model.revision, model.weights_mib)

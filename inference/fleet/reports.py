@@ -69,7 +69,7 @@ def _is_safe(report: Any) -> bool:
         and _rows(report.get("gpus"), _gpu)
         and _table(report.get("engines"), _engine)
         and _table(report.get("preflights", {}), _preflight)
-        and _table(report.get("fetches", {}), lambda found: _texts(found, "state"))
+        and _table(report.get("fetches", {}), _fetch)
         and _rows(report.get("weights", []), _text)
     )
 
@@ -114,6 +114,10 @@ def _engine(found: Any) -> bool:
 
 def _preflight(found: Any) -> bool:
     return _texts(found, "state") and _rows(found.get("checks", []), _check)
+
+
+def _fetch(found: Any) -> bool:
+    return _texts(found, "state") and isinstance(found.get("at", 0), int | float)
 
 
 def _check(found: Any) -> bool:

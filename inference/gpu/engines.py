@@ -186,7 +186,7 @@ class Engines:
         except SpecError as error:
             return error
         if not weights.snapshot(self._host.hf_home, spec.model, spec.revision).is_dir():
-            return SpecError("weights_missing", f"{spec.weights} is not on this host.")
+            return SpecError("weights_missing", spec.weights)
         return None
 
     def _launch(self, spec: EngineSpec) -> Launch:

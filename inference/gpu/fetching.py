@@ -3,6 +3,7 @@
 import hashlib
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,14 @@ def run(host: Host, folder: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def look(host: Host, folder: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """Its row in a report."""
+    """Its row in a report; `at`: when it ended."""
     now = background.state(folder)
     if now == "done":
         found: dict[str, Any] = {"percent": 0, "code": "", "detail": ""}
-        return {**found, **(read_json(folder / "result.json") or {})}
+        found |= read_json(folder / "result.json") or {}
+        with suppress(FileNotFoundError):  # it is being fetched anew
+            found["at"] = (folder / "result.json").stat().st_mtime
+        return found
     percent = _percent(host, folder, request)
     if now == "broken_off":
         return {"state": "failed", "percent": percent, "code": "fetch_broken_off", "detail": ""}

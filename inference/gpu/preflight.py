@@ -39,13 +39,13 @@ def begin(state: HostState, *, request: str, spec: Any) -> None:
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """Its row in a report."""
+    """Its row in a report. What was broken off is done anew when it is asked for again."""
     now = background.state(folder)
     if now == "running":
         return {"state": "running", "checks": []}
-    checks = read_json(folder / "result.json") if now == "done" else None
-    broken = [_verdict("engine", "check_broken_off", "")]
-    return {"state": "done", "checks": checks["checks"] if checks else broken}
+    if now == "done" and (found := read_json(folder / "result.json")):
+        return {"state": "done", "checks": found["checks"]}
+    return {"state": "broken_off", "checks": [_verdict("engine", "check_broken_off", "")]}
 
 
 def run(host: Host, folder: Path, request: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,11 @@ class Server(models.Model):
         """What the server said about one engine; None while it has not mentioned it."""
         return self.report.get("engines", {}).get(instance) if instance else None
 
+    @property
+    def weights(self) -> list[str]:
+        """What it has whole, by its last report, as `CatalogModel.weights` names them."""
+        return list(self.report.get("weights", []))
+
     def kinds_of(self, gpus: Sequence[int]) -> list[tuple[str, int]]:
         """Name and memory (MiB) of these GPUs, of those that the server has told of."""
         found = [gpu for gpu in self.gpus if gpu["index"] in gpus]

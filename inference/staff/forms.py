@@ -6,11 +6,13 @@ from typing import Any, ClassVar, cast
 from django import forms
 from django.core.validators import RegexValidator
 from django.db import IntegrityError, transaction
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import said
 from inference.models import CatalogModel, PublicName, Replica, Server, Slot
+from inference.models.catalog import SLOTS
 from inference.staff.server_page import Gpu
 from nan import stale
 
@@ -181,6 +183,19 @@ class SlotForm(forms.ModelForm[Slot]):
         fields: ClassVar[list[str]] = [
             "name", "title", "kind", "number", "least_concurrent", "least_context",
         ]  # fmt: skip
+        help_texts: ClassVar[dict[str, Promise]] = {
+            "number": _("Its place in HAProxy; each has room for one slot."),
+        }
+        error_messages: ClassVar[dict[str, dict[str, Promise]]] = {
+            "name": {"unique": _("Another slot has this name. Choose another.")},
+            "number": {"unique": _("Another slot has this place in the pool. Choose another.")},
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is None:
+            taken = set(Slot.objects.values_list("number", flat=True))
+            self.initial["number"] = min(set(range(1, SLOTS + 1)) - taken, default=None)
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])

@@ -59,5 +59,5 @@ def _place(model: CatalogModel, server: Server, known: Known) -> Place:
         server=server,
         capacity=capacity(model, server, chosen, known=known) if enough else Capacity(),
         enough_gpus=enough,
-        has_weights=model.weights in server.report.get("weights", []),
+        has_weights=model.weights in server.weights,
     )

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from inference.models import Alert, CatalogModel, Replica, Server
 
+FRESH_SECONDS = 3600
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
@@ -32,6 +34,8 @@ class Fetch:
     percent: int | None
     code: str
     detail: str
+    fresh: bool
+    """Ended not long ago."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +92,10 @@ class ServerView:
                 percent=fetch.get("percent"),
                 code=fetch.get("code", ""),
                 detail=fetch.get("detail", ""),
+                fresh=self.now.timestamp() - fetch.get("at", 0) < FRESH_SECONDS,
             )
             for weights, fetch in sorted(found.items())
         ]
-
-    @property
-    def weights(self) -> list[str]:
-        return list(self.server.report.get("weights", []))
 
 
 def views(servers: Iterable[Server]) -> list[ServerView]:
@@ -122,7 +123,7 @@ def with_rows() -> Any:
 
 def fetchable(view: ServerView) -> list[tuple[CatalogModel, bool]]:
     """Models of the catalogue, and whether the server has the weights already."""
-    there = set(view.weights)
+    there = set(view.server.weights)
     return [(model, model.weights in there) for model in CatalogModel.objects.offered()]
 
 

@@ -181,7 +181,10 @@ def seats(request: HttpRequest, name: str) -> HttpResponse:
         form = SeatsForm(request.POST, instance=locked)
         if form.is_valid():
             form.save()
-            messages.success(request, _("Saved. The waitlist counts with it."))
+            said = _("Saved. The waitlist counts with it.")
+            if not locked.active:
+                said = _("Saved. The waitlist counts with it once the server is back in service.")
+            messages.success(request, said)
             return redirect("staff_server", name)
     return _page(request, _view(name), status=422, seats_form=form)
 

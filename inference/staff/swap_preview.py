@@ -54,6 +54,12 @@ class Preview:
         return [server for server in found.values() if server.silent(now)]
 
     @property
+    def without_weights(self) -> list[Server]:
+        """Servers that report, and not that they have them."""
+        found = {fit.replica.server.name: fit.replica.server for fit in self.order}
+        return [s for s in found.values() if self.model.weights not in s.weights and s.report]
+
+    @property
     def absent(self) -> list[Replica]:
         """Those that are to serve and do not: a swap waits for them."""
         rows = [fit.replica for fit in self.order]

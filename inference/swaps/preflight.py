@@ -25,7 +25,8 @@ def look(swap: Swap, part: SwapReplica, now: datetime) -> str:
     if answer and answer["state"] == "done":
         _store(part, [*answer["checks"], *_capacity(swap, part)])
     elif part.asked_at and now - part.asked_at > LONGEST:
-        _store(part, [_failed("server", "preflight_timeout")])
+        broken = answer["checks"] if answer else []
+        _store(part, broken or [_failed("server", "preflight_timeout")])
     else:
         _ask(swap, part)
     return ""

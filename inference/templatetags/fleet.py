@@ -13,7 +13,7 @@ from django.utils.translation import pgettext, pgettext_lazy
 
 from inference.fleet import words as catalogue
 from inference.models import ReplicaState, Swap, SwapReplica, SwapState
-from inference.staff import engine_words, events, model_form
+from inference.staff import alert_words, engine_words, events, model_form
 from inference.staff.live import Part
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ register.filter(events.happened)
 register.filter(events.remark)
 register.filter(engine_words.phase)
 register.filter(engine_words.check)
+register.filter("remark_on_alert", alert_words.remark)
+register.filter("page_of_alert", alert_words.page)
 MIB_PER_GIB = 1024
 STEPS: "dict[str, StrPromise]" = {
     "preflight": pgettext_lazy("step", "Checks before the start"),
@@ -99,15 +101,19 @@ def ago(then: datetime | None) -> str:
 
 
 @register.filter
-def words(code: str) -> str:
-    """The sentence of a code, for admins."""
-    return str(catalogue.words(code)) if code else ""
+def lasting(since: datetime) -> str:
+    """How long it has been so, in the largest unit that fits."""
+    seconds = max(0, int((timezone.now() - since) / timedelta(seconds=1)))
+    for size, text in ((86_400, _("for %d d")), (3600, _("for %d h")), (60, _("for %d min"))):
+        if seconds >= size:
+            return text % (seconds // size)
+    return _("for %d s") % seconds
 
 
 @register.filter
-def in_words(detail: str) -> str:
-    """A detail that may be a code."""
-    return str(catalogue.WORDS.get(detail, detail))
+def words(code: str) -> str:
+    """The sentence of a code, for admins."""
+    return str(catalogue.words(code)) if code else ""
 
 
 @register.filter

@@ -82,6 +82,46 @@ def test_a_worker_killed_at_every_step(fleet: Fleet, load_key: str, part: str) -
     assert load.bad == []
 
 
+@pytest.mark.parametrize("part", ["worker-fleet", "worker-gpu", "valkey"])
+def test_a_part_killed_before_and_after_the_change_and_on_the_way_back(
+    fleet: Fleet, load_key: str, part: str
+) -> None:
+    """During the checks before, twice on the way back to the old model, and on watch."""
+    old, new = fleet.model(), fleet.other_model(has=["tools", "reasoning"])
+    with Load(fleet.stack.api, load_key) as load:
+        with fleet.faults({new: ["empty-content"], old: slow_enough()["*"]}):
+            bad = fleet.plan(new)
+            killed_when(fleet, bad, part, swap="running", replica="serving")
+            for step in ("starting", "checking"):
+                killed_when(fleet, bad, part, swap="returning", replica=step)
+            swap = fleet.until(bad, "failed", seconds=2 * BACK)
+            fleet.settle()
+        assert (swap["step"], swap["error"], fleet.model()) == ("smoke", "smoke_empty", old)
+        assert [what for what, *_ in swap["events"]].count("starting") == 2
+        good = fleet.plan(new, watch_seconds=5)
+        killed_when(fleet, good, part, swap="running", replica="serving", watched=True)
+        fleet.until(good, "done", seconds=3 * BACK)
+    assert (load.bad, {r["model"] for r in fleet.replicas()}) == ([], {new})
+
+
+def killed_when(
+    fleet: Fleet, pk: int, part: str, *, swap: str, replica: str, watched: bool = False
+) -> None:
+    """When the swap and its first replica are at this."""
+
+    def reached() -> bool:
+        found = fleet.swap(pk)
+        first, state = found["parts"][0]
+        at = next(r["state"] for r in fleet.replicas() if r["id"] == first)
+        return (found["state"], at, state == "watched") == (swap, replica, watched)
+
+    try:
+        wait_until(reached, seconds=BACK, what=f"{swap} and {replica}", every=0.05)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{fleet.swap(pk)}\n{fleet.replicas()}") from None
+    restarted(fleet.stack, part)
+
+
 def test_haproxy_reloaded_at_every_step_cuts_nothing(fleet: Fleet, load_key: str) -> None:
     def reload() -> None:
         psutil.Process(fleet.stack.pid("edge")).send_signal(signal.SIGUSR2)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import httpx
 import pytest
 from allauth.account.models import EmailAddress
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import Settings
 
 from inference.fleet.alerts import close_alert, open_alert
@@ -118,6 +118,21 @@ def test_the_mail_in_both_languages(admin: User, replica: Replica, mailbox: Smtp
     mail.language = "es"
     well_written(letters.compose(mail), "es")
     assert outbox.send_due() == 1
+
+
+def test_a_failed_probe_in_words_that_members_read_with_the_page_of_the_probes(
+    replica: Replica,
+) -> None:
+    calls = "tools (smoke_tool_call_lost), cancel (probe_slot_taken), long_conte"
+    open_alert("probe_failed", slot=replica.slot, detail=f"small: {calls}")
+    said = alerts.in_words(Alert.objects.get())
+    assert said.detail == (
+        "small · A tool call: tool calls get lost or come broken"
+        " · Leaving in the middle: a call that was left in the middle keeps its place"
+    )
+    assert said.link == "http://127.0.0.1:8000/staff/probes/"
+    with translation.override("es"):
+        assert "Una llamada a una herramienta: " in alerts.in_words(Alert.objects.get()).detail
 
 
 def test_who_is_no_longer_an_admin_gets_no_mail(admin: User) -> None:

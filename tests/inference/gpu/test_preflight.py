@@ -151,7 +151,10 @@ def test_a_check_that_was_killed_says_so(rig: Rig) -> None:
     (folder / "request.json").write_text(json.dumps({"request": "s1-p1", "spec": None}))
     os.utime(folder / "request.json", (0, time.time() - 60))
     row = rig.report()["preflights"]["s1-p1"]
-    assert [check["code"] for check in row["checks"]] == ["check_broken_off"]
+    assert (row["state"], [check["code"] for check in row["checks"]]) == (
+        "broken_off",
+        ["check_broken_off"],
+    )
     assert asked(rig, spec())["weights"] == OK  # asked again, it is done again
 
 

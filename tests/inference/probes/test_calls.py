@@ -146,7 +146,6 @@ def test_a_count_that_is_no_number(answer: Any, code: str) -> None:
     [
         (chosen(LISBON, PORTO), SUNNY, "", ""),
         (chosen(LISBON), SUNNY, "", ""),
-        (chat_answer(), SUNNY, "", ""),
         (chosen(LISBON, PORTO), chosen(LISBON), "", ""),
         (chosen(LISBON, ("weather", '{"city"')), SUNNY, "smoke_tool_arguments", "not JSON"),
         (
@@ -178,6 +177,12 @@ def test_a_count_that_is_no_number(answer: Any, code: str) -> None:
             SUNNY,
             "smoke_tool_call_lost",
             "left in the content",
+        ),
+        (
+            chat_answer(content="Sunny in both, I suppose."),
+            SUNNY,
+            "smoke_tool_call_lost",
+            "none made",
         ),
         (
             chosen(LISBON, PORTO),

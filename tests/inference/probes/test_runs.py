@@ -144,7 +144,13 @@ def test_a_failure_counts_when_it_happens_twice_and_is_told(
         settings.API_URL = engine.url
         run = make_all(slot)
     failed = {result.call: result.code for result in run.results.filter(ok=False)}
-    calls_of_tools = ("tools", "tools_stream", "messages_tools", "responses_tools")
+    calls_of_tools = (
+        "tools",
+        "tools_parallel",
+        "tools_stream",
+        "messages_tools",
+        "responses_tools",
+    )
     assert failed == dict.fromkeys(calls_of_tools, "smoke_tool_call_lost")
     alert = Alert.objects.get(code="probe_failed", closed_at=None)
     assert (alert.slot, "tools (smoke_tool_call_lost)" in alert.detail) == (slot, True)

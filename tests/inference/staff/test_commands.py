@@ -96,7 +96,7 @@ def test_slots_and_replicas(run: Run, admin: User) -> None:
     rows.catalogue_model("alder")
     assert run("slots", "add", "nan", "--title", "Chat")[0]["model"] is None
     assert Slot.objects.get().number == 1
-    with pytest.raises(CommandError, match="already"):
+    with pytest.raises(CommandError, match="Another slot has this name"):
         run("slots", "add", "nan", "--title", "Chat")
     made = run("replicas", "add", "nan", "gpu-1", "--port", "8101", "--gpus", "0")[0]
     assert (made["place"], made["goal"]) == ("gpu-1:8101", "off")

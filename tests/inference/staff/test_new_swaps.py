@@ -37,6 +37,15 @@ def test_two_steps_without_a_script(admin: User, fleet: Fleet) -> None:
     assert swap.parts.count() == 2
 
 
+def test_the_preview_says_where_the_weights_are_missing(admin: User, fleet: Fleet) -> None:
+    client = signed_in(admin)
+    said = "does not have the weights yet."
+    assert f'<a href="/staff/servers/gpu-1/">gpu-1</a> {said}' in html(client.get(NEW_SWAP))
+    birch = CatalogModel.objects.get(name="birch")
+    Server.objects.update(report={"weights": [birch.weights]})
+    assert said not in html(client.get(NEW_SWAP))
+
+
 def test_the_preview_names_the_gap_and_what_does_not_fit(admin: User, settings: Settings) -> None:
     settings.POOL_QUEUE_SECONDS, settings.RETIRED_NAME_DAYS = 45, 9
     rows.small_fleet(1)

@@ -61,6 +61,12 @@ def test_the_page_is_told_only_what_has_changed(admin: User) -> None:
     answer = client.get(address, headers={"hx-request": "true"})
     assert '<div hx-swap-oob="innerHTML:#server-now">' in answer.content.decode()
     assert ": 41 %" in html(answer)
+    for ended, shown in ((timezone.now(), True), (timezone.now() - timedelta(hours=2), False)):
+        done = {"state": "done", "percent": 100, "at": ended.timestamp()}
+        server.report["fetches"] = {"acme/alder@c": done}
+        server.save()
+        page = html(client.get("/staff/servers/gpu-1/"))
+        assert ('Fetched and whole: <span class="mono small">acme/alder@c' in page) == shown
 
 
 def test_an_alert_is_dismissed_once(admin: User) -> None:

@@ -132,7 +132,10 @@ def test_a_slot_does_not_get_the_name_of_a_model(admin: User) -> None:
     for name in ("alder", "ancient"):
         answer = client.post("/staff/slots/add/", {**data, "name": name})
         assert (answer.status_code, said in html(answer)) == (422, True)
-    assert "already exists" in html(client.post("/staff/slots/add/", {**data, "name": "nan"}))
+    page = html(client.post("/staff/slots/add/", {**data, "name": "nan", "number": "1"}))
+    assert "Another slot has this name." in page
+    assert "Another slot has this place in the pool." in page
+    assert 'name="number" value="2"' in html(client.get("/staff/slots/add/"))
     assert client.post("/staff/slots/add/", {**data, "name": "birch"}).status_code == 302
 
 

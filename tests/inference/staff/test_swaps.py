@@ -316,7 +316,7 @@ def test_it_names_the_replica_and_the_swap_that_it_waits_for(admin: User, fleet:
     Swap.objects.filter(pk=swap.pk).update(**began)
     page = html(client.get(path))
     assert f'<a href="/staff/swaps/{other.pk}/">A swap of Vectors</a> is changing gpu-1.' in page
-    assert "Approved. It is about to start." in page
+    assert "Approved. It waits for a server that another swap is changing." in page
 
 
 def test_it_asks_again_until_it_is_over(admin: User, fleet: Fleet) -> None:

@@ -98,6 +98,28 @@ def test_preflight_touches_nothing(swap: Swap, told: Told) -> None:
     assert Alert.objects.get().code == "swap_failed"
 
 
+BROKEN_OFF = {"name": "engine", "ok": False, "code": "check_broken_off", "detail": ""}
+
+
+def test_a_check_that_was_broken_off_is_asked_for_again(swap: Swap, told: Told) -> None:
+    """S11: by a worker that was killed."""
+    room = Room()
+    room.preflight_state, room.preflight = lambda: "broken_off", lambda part: [BROKEN_OFF]
+    for _ in range(3):
+        room.round()
+    swap.refresh_from_db()
+    assert (swap.state, told.names().count("gpu_preflight") >= 2) == ("running", True)
+    room.preflight_state, room.preflight = lambda: "done", lambda part: PASSED
+    assert room.until_over(swap).state == "done"
+
+
+def test_a_check_that_is_always_broken_off_ends_the_swap(swap: Swap) -> None:
+    room = Room()
+    room.preflight_state, room.preflight = lambda: "broken_off", lambda part: [BROKEN_OFF]
+    assert room.until_over(swap, rounds=100).state == "failed"
+    assert (swap.error_code, swap.error_step) == ("check_broken_off", "preflight")
+
+
 def test_a_server_checks_for_one_replica_at_a_time(swap: Swap, told: Told) -> None:
     """A check loads the engine's whole program, beside engines that serve."""
     room = Room()
