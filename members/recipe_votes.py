@@ -17,7 +17,8 @@ from members.recipes import Refused, no_version
 EACH_MOST = 10
 """Versions that one member may vote about, for one text."""
 SHOWN_MOST = 6
-"""Versions on the page. No admin reads them first, so a few votes must not be able to fill it."""
+"""Versions on the page, besides those the reader has voted about. No admin reads them first, so a
+few votes must not be able to fill it."""
 
 
 def vote(*, recipe: Recipe, user: User, version: str, works: bool) -> None:
@@ -56,6 +57,8 @@ class Shown:
     html: str
     tallies: Sequence[Tally]
     """The newest version first; with that of the text itself, even if nobody has voted."""
+    hidden: int
+    """Versions that have votes and are not among them."""
     is_hers: bool
 
 
@@ -66,16 +69,22 @@ def published(client: str, reader: User) -> list[Shown]:
     written = _written_by(reader, recipes)
     tallies = _tallies(recipes, reader)
     return [
-        Shown(
-            recipe=recipe,
-            edit=recipe.current,
-            html=markup.text(recipe.current.body),
-            tallies=_most_spoken_of(tallies[recipe.pk], recipe.current.version),
-            is_hers=recipe.pk in written,
-        )
+        _shown(recipe, recipe.current, tallies[recipe.pk], is_hers=recipe.pk in written)
         for recipe in recipes
         if recipe.current
     ]
+
+
+def _shown(recipe: Recipe, edit: RecipeEdit, tallies: dict[str, Tally], *, is_hers: bool) -> Shown:
+    kept = _most_spoken_of(tallies, edit.version)
+    return Shown(
+        recipe=recipe,
+        edit=edit,
+        html=markup.text(edit.body),
+        tallies=kept,
+        hidden=len(tallies) - len(kept),
+        is_hers=is_hers,
+    )
 
 
 def _written_by(user: User, recipes: Sequence[Recipe]) -> set[int]:
@@ -104,9 +113,9 @@ def _most_spoken_of(tallies: dict[str, Tally], written_with: str) -> list[Tally]
     if own:
         tallies.setdefault(own, Tally(version=own))
 
-    def weight(tally: Tally) -> tuple[bool, bool, int]:
-        return tally.version == own, tally.hers is not None, tally.works + tally.fails
+    def weight(tally: Tally) -> tuple[bool, int]:
+        return tally.version == own, tally.works + tally.fails
 
     newest = sorted(tallies.values(), key=lambda tally: versions.order(tally.version), reverse=True)
     kept = sorted(newest, key=weight, reverse=True)[:SHOWN_MOST]
-    return [tally for tally in newest if tally in kept]
+    return [tally for tally in newest if tally in kept or tally.hers is not None]

@@ -107,7 +107,10 @@ def _plain(version: str) -> str:
 def look_at_text(title: str, version: str, body: str) -> None:
     """As it is written, and as its readers see it: there the marks of Markdown are gone, which may
     stand in the middle of a key."""
-    look_for_keys(title, version, body, strip_tags(markup.text(body)))
+    shown = strip_tags(markup.text(body))
+    if not shown.strip():
+        raise Refused(_("Nothing of this text would show. Write what a reader is to do."))
+    look_for_keys(title, version, body, shown)
 
 
 def look_for_keys(*texts: str) -> None:

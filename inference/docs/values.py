@@ -73,9 +73,10 @@ def values(now: Reading) -> dict[str, str]:
 
 def _claims(model: CatalogModel | None) -> dict[str, str]:
     """What a client is told that the model can do, as JSON."""
-    sees = bool(model and model.has("vision"))
+    sees, acts = (bool(model and model.has(name)) for name in ("vision", "tools"))
     return {
-        "tools": _json(bool(model and model.has("tools"))),
+        "tools": _json(acts),
+        "continue_tools": "tool_use" if acts else "",
         "images": _json(sees),
         "inputs": '"text", "image"' if sees else '"text"',
     }

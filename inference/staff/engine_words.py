@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
+
+from inference.models import Replica, Swap
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -49,6 +52,14 @@ CHECKS: "dict[str, StrPromise]" = {
     "embedding": pgettext_lazy("check", "embedding"),
     "speculative": pgettext_lazy("check", "speculative decoding"),
 }
+
+
+def error_said(found: Swap | Replica) -> str:
+    """What stands under the sentence of a cause: an engine's own words, or the number in it."""
+    detail = str(found.error_detail)
+    if found.error_code != "drain_deadline" or not detail.isdigit():
+        return detail
+    return _("Requests: %(count)s") % {"count": detail}
 
 
 def phase(name: str) -> str:

@@ -71,10 +71,11 @@ def gather(now: datetime) -> Facts:
     standing = _standing(since, now)
     days = days_of_slots(now)
     ours = {slot.pk: [one for one in replicas if one.slot_id == slot.pk] for slot in slots}
+    changed = _changed()
     out = _taken_out([slot for slot in slots if is_out(slot, ours[slot.pk])])
     found = [
         {
-            **_slot(slot, ours[slot.pk], standing, now),
+            **_slot(slot, ours[slot.pk], standing.get(slot.pk), changed.get(slot.pk), now),
             "serving": list(_serving(slot, ours[slot.pk], started)),
             "out": out.get(slot.pk),
             "now": figures(now_rows[slot.pk]),
@@ -110,17 +111,28 @@ def _api(since: datetime, now: datetime) -> Facts:
 
 
 # -- What runs ---------------------------------------------------------------------------------
+def _changed() -> dict[int, datetime]:
+    """By slot: when its last swap was over."""
+    over = Swap.objects.exclude(started_at=None).exclude(finished_at=None).order_by()
+    return dict(over.values_list("slot").annotate(Max("finished_at")))
+
+
 def _slot(
-    slot: Slot, replicas: Sequence[Replica], standing: Mapping[int, SlotSample], now: datetime
+    slot: Slot,
+    replicas: Sequence[Replica],
+    seen: SlotSample | None,
+    changed: datetime | None,
+    now: datetime,
 ) -> Facts:
     wanted = sum(one.goal == Goal.SERVE for one in replicas)
-    seen = standing.get(slot.pk)
     up = round(seen.up) if seen else None
+    before = bool(seen and changed and seen.at < changed)
+    rotating = bool(slot.rotating_since) or before
     return {
         "name": slot.name,
         "title": slot.title,
         "kind": slot.kind,
-        "state": state_of(slot, replicas, up, now),
+        "state": state_of(slot, replicas, up, now, rotating=rotating),
         "replicas_up": up if wanted else None,
         "replicas_wanted": wanted,
         "queued": round(seen.queued) if seen else None,

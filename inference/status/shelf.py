@@ -30,8 +30,10 @@ FRESH_SECONDS = 5.0
 OLD_SECONDS = 3 * FRESH_SECONDS
 NEVER = float("-inf")
 PATIENCE_SECONDS = 1.0
-"""For which a request waits for newer facts when there are some: that a database is away takes
-seconds to find out. Once that is known, nobody waits."""
+"""For which a request waits for newer facts when those that are there are old, or are no longer
+so: that a database is away takes seconds to find out. Once that is known, nobody waits."""
+BRIEF_SECONDS = 0.03
+"""The same when they are not old: as long as a database that is there takes."""
 
 
 class NothingKnown(Exception):
@@ -84,10 +86,16 @@ class Shelf:
         if self._lock.acquire(timeout=self._patience()):
             self._began = time.monotonic()
             if self._facts:
-                self._aside(self._renew_if_due, 0 if self._failed else PATIENCE_SECONDS)
+                self._aside(self._renew_if_due, self._waiting())
             else:
                 self._renew_if_due()
         return self._as_it_is()
+
+    def _waiting(self) -> float:
+        """Of the one request that looks."""
+        if self._failed:
+            return 0
+        return PATIENCE_SECONDS if self._old or self._looked == NEVER else BRIEF_SECONDS
 
     def _patience(self) -> float:
         """With the one request that looks already: not at all if there is something to show."""

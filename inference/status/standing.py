@@ -19,8 +19,11 @@ def is_out(slot: Slot, replicas: Sequence[Replica]) -> bool:
     return bool(slot.model_id and not wanted and not slot.rotating_since)
 
 
-def state_of(slot: Slot, replicas: Sequence[Replica], up: int | None, now: datetime) -> str:
-    """`up`: engines in service by the last look at the pool; None if that is too long ago."""
+def state_of(
+    slot: Slot, replicas: Sequence[Replica], up: int | None, now: datetime, *, rotating: bool
+) -> str:
+    """`up`: engines in service by the last look at the pool, None if that is too long ago;
+    `rotating`: the slot's engines were being changed then, or are."""
     wanted = sum(one.goal == Goal.SERVE for one in replicas)
     if is_out(slot, replicas):
         return "out"
@@ -31,5 +34,5 @@ def state_of(slot: Slot, replicas: Sequence[Replica], up: int | None, now: datet
     if up is None:
         return "unknown"
     if up == 0:
-        return "rotation" if slot.rotating_since else "down"
-    return "up" if up >= wanted or slot.rotating_since else "degraded"
+        return "rotation" if rotating else "down"
+    return "up" if up >= wanted or rotating else "degraded"

@@ -24,6 +24,7 @@ register.filter(events.happened)
 register.filter(events.remark)
 register.filter(engine_words.phase)
 register.filter(engine_words.check)
+register.filter(engine_words.error_said)
 register.filter("remark_on_alert", alert_words.remark)
 register.filter("page_of_alert", alert_words.page)
 MIB_PER_GIB = 1024

@@ -170,7 +170,9 @@ def test_a_member_votes_about_ten_versions_at_most(
     assert RecipeVote.objects.get(version="1.0").works is False
 
 
-def test_a_few_votes_fill_no_page(recipe: Recipe, voter: Client, member: User, admin: User) -> None:
+def test_a_few_votes_fill_no_page(
+    recipe: Recipe, voter: Client, member: User, other_member: User, admin: User
+) -> None:
     """The text's own version and those that most speak of stay; made-up ones push none out."""
     for version in ("2.0.15", "2.0.16"):
         recipe_votes.vote(recipe=recipe, user=admin, version=version, works=True)
@@ -179,3 +181,8 @@ def test_a_few_votes_fill_no_page(recipe: Recipe, voter: Client, member: User, a
     shown = [version for version, *_ in counted(member)]
     assert len(shown) == recipe_votes.SHOWN_MOST
     assert {"2.0.15", "2.0.16"} <= set(shown)
+    page = words(signed_in(member).get(PAGE).content.decode())
+    assert "5 more versions have votes." in page
+    assert "The votes are about the way round: does it help?" in page
+    (hers,) = recipe_votes.published("opencode", other_member)
+    assert (len(hers.tallies), hers.hidden) == (11, 0)  # her own are all there

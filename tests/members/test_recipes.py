@@ -103,6 +103,14 @@ def test_a_key_with_markdown_in_its_middle_is_one(mara: Client, written: str) ->
     assert not Recipe.objects.exists()
 
 
+def test_a_text_that_shows_nothing_is_refused_and_stays_in_the_form(mara: Client) -> None:
+    answer = mara.post(f"{PAGE}write/", {**TEXT, "body": ">" * 40, "action": "save"})
+    assert answer.status_code == 422
+    assert "Nothing of this text would show." in answer.content.decode()
+    assert "&gt;" * 40 in answer.content.decode()
+    assert not Recipe.objects.exists()
+
+
 def test_a_key_is_refused_in_edits_and_votes_too(
     member: User, other_member: User, admin: User
 ) -> None:

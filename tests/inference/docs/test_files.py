@@ -47,6 +47,15 @@ def code_of(name: str) -> dict[str, str]:
     }
 
 
+def test_continue_is_told_of_tools_only_where_the_model_has_them() -> None:
+    file = (CODE / "continue" / "config.yaml").read_text()
+    plain = CatalogModel(name="plain", kind=Kind.CHAT, context_length=2048, max_output=512)
+    for model, claimed in ((MODEL, ["tool_use"]), (plain, [])):
+        now = Reading(chat=Slot(name="stable", number=1, model=model), embedding=None)
+        (told,) = yaml.safe_load(markup.fill_text(file, values.values(now)))["models"]
+        assert told["capabilities"] == claimed
+
+
 def test_every_client_and_guide_has_a_page_in_both_languages() -> None:
     assert sorted(load("en")) == NAMES
     assert sorted(CLIENTS) == [

@@ -65,6 +65,9 @@ def test_what_was_at_its_end_stands_apart_from_what_is_now(admin: User, fleet: F
     page = html(client.get(path))
     failed = "Not everything could be put back: gpu-1:8101, gpu-1:8102."
     assert f"{failed} Look at gpu-1:8101, gpu-1:8102." in page
+    assert "Requests: 1" not in page
+    Swap.objects.filter(pk=swap.pk).update(error_code="drain_deadline", error_detail="1")
+    assert '<p class="small mono">Requests: 1</p>' in client.get(path).content.decode()
     for one in replicas:
         serves_again(one)
     page = html(client.get(path))

@@ -82,6 +82,25 @@ def test_nobody_waits_for_a_database_that_is_away(
     assert kept.look().current
 
 
+def test_how_long_the_one_request_waits_that_looks(slot: Slot, tmp_path: Path) -> None:
+    """Hardly, while there is something of some seconds ago; longer if it is older or untrue."""
+    waits: list[float] = []
+
+    def at_once(run: Callable[[], None], seconds: float) -> None:
+        waits.append(seconds)
+        run()
+
+    kept = shelf.Shelf(tmp_path / "status.json", aside=at_once)
+    kept.look()
+    for age in (shelf.FRESH_SECONDS + 1, shelf.OLD_SECONDS + 1):
+        kept._looked = kept._known = time.monotonic() - age
+        kept.look()
+    kept.forget()
+    kept.look()
+    assert waits == [shelf.BRIEF_SECONDS, shelf.PATIENCE_SECONDS, shelf.PATIENCE_SECONDS]
+    assert shelf.BRIEF_SECONDS < 0.05
+
+
 def test_what_nobody_could_renew_is_not_called_current(
     slot: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

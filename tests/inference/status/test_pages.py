@@ -23,6 +23,7 @@ from inference.models import (
     Server,
     Slot,
     SlotSample,
+    Swap,
 )
 from inference.status import incidents
 from inference.status.facts import gather
@@ -243,6 +244,20 @@ def test_fewer_engines_than_wanted(read: Callable[..., Any], slot: Slot) -> None
     rows.replica(slot, Server.objects.get(), state="failed")
     stood(slot, "u")
     assert (only(read())["state"], only(read())["replicas_wanted"]) == ("degraded", 2)
+
+
+def test_a_look_from_before_a_swap_was_over_does_not_say_that_engines_are_missing(
+    read: Callable[..., Any], slot: Slot, admin: User
+) -> None:
+    """Of the half minute until the next look."""
+    rows.replica(slot, Server.objects.get())
+    seen = stood(slot, "u")
+    assert only(read())["state"] == "degraded"
+    ended = {"started_at": seen - timedelta(minutes=9), "finished_at": seen + timedelta(seconds=3)}
+    rows.swap(slot, rows.catalogue_model("cedar"), admin, state="done", **ended)
+    assert only(read())["state"] == "up"
+    Swap.objects.update(finished_at=seen - timedelta(seconds=3))
+    assert only(read())["state"] == "degraded"
 
 
 def test_a_slot_that_admins_took_out_is_neither_down_nor_fine(
@@ -554,7 +569,7 @@ def test_queries_do_not_grow(slots: int, django_assert_num_queries: DjangoAssert
         found = Incident.objects.create(slot=one, began_at=timezone.now())
         IncidentUpdate.objects.create(incident=found, text_es="a", text_en="b")
     api_stood("ug")
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(18):
         gather(timezone.now())
 
 
