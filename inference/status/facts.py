@@ -87,6 +87,7 @@ def gather(now: datetime) -> Facts:
     ]
     return {
         "made_at": now,
+        "measured_at": _measured(),
         "api": {
             **_api(since, now),
             **_uptime(days_of_api(now)),
@@ -249,6 +250,12 @@ def _standing(since: datetime, now: datetime) -> dict[int, SlotSample]:
     """The last sample of each slot in which something was wanted of it, if it is fresh."""
     recent = SlotSample.objects.filter(span=Span.RAW, at__gt=since, at__lte=now, out_seconds=0)
     return {row.slot_id: row for row in recent.order_by("at")}
+
+
+def _measured() -> datetime | None:
+    """When models were last looked at, however long ago."""
+    last: datetime | None = SlotSample.objects.filter(span=Span.RAW).aggregate(at=Max("at"))["at"]
+    return last
 
 
 # -- Thirty days -------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def test_engines_that_were_started_in_the_same_minute_have_one_line(
         ("ud", False, "down", "No engine is in service."),
         ("ur", True, "rotation", "Another model is being loaded"),
         ("uu", True, "up", "A rotation is under way"),
-        ("", False, "unknown", "There has been no measurement for two minutes."),
+        ("", False, "unknown", "There is no measurement of it now."),
     ],
 )
 def test_states(
@@ -214,8 +214,13 @@ def test_when_nothing_is_measured_no_model_is_called_up(
     read: Callable[..., Any], slot: Slot
 ) -> None:
     said = words(read("/status/"))
-    assert "Nothing was measured in the last two minutes" in said
+    assert "Nothing is measured: models may well answer." in said
     assert "No model is down." not in said
+    last = stood(slot, "u", until=timezone.now() - timedelta(minutes=9))
+    since = date_format(timezone.localtime(last), "DATETIME_FORMAT")
+    said = words(read("/status/"))
+    assert f"Nothing has been measured since {since} (Madrid)" in said
+    assert "There is no measurement of it now." in said
 
 
 def test_its_menu_is_true_for_who_is_signed_in_and_for_who_is_not(
@@ -569,7 +574,7 @@ def test_queries_do_not_grow(slots: int, django_assert_num_queries: DjangoAssert
         found = Incident.objects.create(slot=one, began_at=timezone.now())
         IncidentUpdate.objects.create(incident=found, text_es="a", text_en="b")
     api_stood("ug")
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(19):
         gather(timezone.now())
 
 
