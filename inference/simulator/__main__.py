@@ -14,7 +14,9 @@ def main() -> int:
     argv = sys.argv[1:]
     options = parse(argv)
     model = Model.of(options, os.environ)
-    settings = Settings.from_environ(os.environ, model.names, context=model.context)
+    settings = Settings.from_environ(
+        os.environ, model.names, context=model.context, runner=model.runner(options.runner)
+    )
     if refusal := refused_flag(argv, settings):
         print(refusal, file=sys.stderr)
         return 2

@@ -21,6 +21,8 @@ class Options:
 
     model: str
     revision: str | None
+    runner: str
+    """`generate`, `pooling`, or `auto`: by the model's architecture."""
     served_names: tuple[str, ...]
     """Accepted names; answers and metric labels carry the first."""
     host: str
@@ -54,6 +56,7 @@ def parse(argv: Sequence[str]) -> Options:
     return Options(
         model=model,
         revision=found.revision,
+        runner=found.runner or "auto",
         served_names=tuple(found.served_model_name or [model]),
         host=found.host or "127.0.0.1",  # vLLM listens everywhere; a stand-in has no business there
         port=8000 if found.port is None else found.port,

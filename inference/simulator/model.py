@@ -12,6 +12,7 @@ from inference.simulator.flags import Options
 _LENGTH_KEYS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
 )  # fmt: skip
+_GENERATE = ("ForCausalLM", "ForConditionalGeneration")
 _NOT_CACHED = (
     "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate cached snapshot "
     "folder for the specified revision on the local disk and outgoing traffic has been disabled. "
@@ -54,6 +55,15 @@ class Model:
         config = _json(self.folder / "config.json") if self.folder else {}
         both = {**config, **(config.get("text_config") or {})}
         return min((int(both[key]) for key in _LENGTH_KEYS if both.get(key)), default=None)
+
+    def runner(self, chosen: str) -> str:
+        """`generate` or `pooling`, each with routes of its own; empty where files say neither."""
+        if chosen != "auto" or self.folder is None:
+            return chosen.removeprefix("auto")
+        found = " ".join(_json(self.folder / "config.json").get("architectures") or ())
+        if not found:
+            return ""
+        return "generate" if found.endswith(_GENERATE) else "pooling"
 
     def chat_template(self) -> str | None:
         """The model's own."""

@@ -21,13 +21,14 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Handler = Callable[[Request, Engine], Awaitable[Answer]]
 
+_EMBEDDINGS = "/v1/embeddings"
 _MODEL_ROUTES: dict[str, Handler] = {
     "/v1/chat/completions": chat.complete,
     "/v1/completions": completions.complete,
     "/v1/messages": messages.create,
     "/v1/messages/count_tokens": messages.count_tokens,
     "/v1/responses": responses.create,
-    "/v1/embeddings": embeddings.create,
+    _EMBEDDINGS: embeddings.create,
 }
 _ROUTES: dict[str, dict[str, Handler]] = {
     **{path: {"POST": handler} for path, handler in _MODEL_ROUTES.items()},
@@ -101,7 +102,7 @@ class Application:
         if self._refused(request):
             return json_answer({"error": "Unauthorized"}, status=401)
         handlers = _ROUTES.get(request.path)
-        if handlers is None:
+        if handlers is None or not self._has(request.path):
             return json_answer({"detail": "Not Found"}, status=404)
         if request.method not in handlers:
             return json_answer({"detail": "Method Not Allowed"}, status=405)
@@ -113,6 +114,13 @@ class Application:
         except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
             _report("refused a body", error)
             return ApiError(400, "The request could not be read.").answer(anthropic=anthropic)
+
+    def _has(self, path: str) -> bool:
+        """vLLM has no route for what its model can't do."""
+        runner = self.engine.settings.runner
+        if not runner or path not in _MODEL_ROUTES:
+            return True
+        return (path == _EMBEDDINGS) == (runner == "pooling")
 
     def _refused(self, request: Request) -> bool:
         """vLLM guards `/v1` only and takes Bearer only; `x-api-key` is no key to it."""

@@ -24,6 +24,8 @@ class Settings:
     """Context length of the model itself, the bound and default of `--max-model-len`."""
     kv_cache_tokens: int = 1_048_576
     embedding_size: int = 384
+    runner: str = ""
+    """`generate` or `pooling`: only its routes are there; empty: all."""
     faults: frozenset[ProcessFault] = frozenset()
     engine_core: bool = False
     """A second process, as vLLM's EngineCore: it outlives a SIGKILL of the first."""
@@ -45,6 +47,7 @@ class Settings:
         names: Sequence[str] = (),
         *,
         context: int | None = None,
+        runner: str = "",
     ) -> "Settings":
         """For an engine that goes by `names`, with a model whose own context is known or not.
 
@@ -69,6 +72,7 @@ class Settings:
             stop_seconds=number("SIM_STOP_SECONDS", 0),
             model_max_len=int(number("SIM_MODEL_MAX_LEN", context or 131_072)),
             kv_cache_tokens=int(number("SIM_KV_CACHE_TOKENS", 1_048_576)),
+            runner=runner,
             embedding_size=int(number("SIM_EMBEDDING_SIZE", 384)),
             faults=everywhere | faults,
             engine_core=environ.get("SIM_ENGINE_CORE") == "1",

@@ -86,7 +86,9 @@ def simulator(folder: Path) -> Contender:
     weights = (sys.executable, "-m", "inference.simulator.weights")
     for repo, context in ((CHAT, CONTEXT), (EMBEDDING, 512), (SPEAKING, 8192)):
         config = folder / "config.json"
-        config.write_text(json.dumps({"max_position_embeddings": context}))
+        kind = "BertModel" if repo == EMBEDDING else "Qwen3ForCausalLM"
+        told = {"max_position_embeddings": context, "architectures": [kind]}
+        config.write_text(json.dumps(told))
         subprocess.run(
             [*weights, repo, MODELS[repo], "--config", str(config)],
             env={**os.environ, "HF_HOME": str(folder)},

@@ -14,6 +14,13 @@ import pytest
 from tests.contract.contenders import EMBEDDING, Contender, Running, data_of
 from tests.ports import free_port
 
+TALKING = (
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/responses",
+)
 LENGTH = 6000
 """Tokens of the long stream: some seconds on either engine."""
 LONG: dict[str, Any] = {"max_tokens": LENGTH, "ignore_eos": True, "stream": True}
@@ -100,3 +107,11 @@ def test_embeddings(contender: Contender, folder: Path) -> None:
         assert [len(entry["embedding"]) for entry in answer["data"]] == [384, 384]
         assert answer["usage"]["prompt_tokens"] > 0
         assert data_of(running.http.get("/health")) == []
+        for route in TALKING:  # what it can't do, it has no route for
+            answer = running.http.post(route, json={"model": EMBEDDING})
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+
+
+def test_a_chat_model_makes_no_embeddings(engine: Running) -> None:
+    answer = engine.http.post("/v1/embeddings", json={"input": "one"})
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
