@@ -30,17 +30,21 @@ class ChangedMeanwhile(Refused):
 
 # -- Writing ------------------------------------------------------------------------------------
 def write(*, user: User, client: str, kind: str, title: str, version: str, body: str) -> Recipe:
-    """Waits for an admin before others see it."""
+    """Waits for an admin before others see it. Sent again, as with Back, it waits once."""
     look_at_text(title, version, body)
-    version = _plain(version)
-    waiting = RecipeEdit.objects.filter(author=user, state=State.PENDING)
-    if waiting.count() >= PENDING_MOST:
-        raise Refused(_("Ten of your texts wait for review already. Wait until one is read."))
+    told = {"title": title, "version": _plain(version), "body": body}
     with transaction.atomic():
-        recipe = Recipe.objects.create(client=client, kind=kind, author=user)
-        RecipeEdit.objects.create(
-            recipe=recipe, author=user, title=title, version=version, body=body
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        waiting = RecipeEdit.objects.filter(
+            author=user, state=State.PENDING, recipe__withdrawn_at=None
         )
+        sent = waiting.filter(recipe__client=client, recipe__kind=kind, **told).first()
+        if sent:
+            return sent.recipe
+        if waiting.count() >= PENDING_MOST:
+            raise Refused(_("Ten of your texts wait for review already. Wait until one is read."))
+        recipe = Recipe.objects.create(client=client, kind=kind, author=user)
+        RecipeEdit.objects.create(recipe=recipe, author=user, **told)
     return recipe
 
 

@@ -154,9 +154,10 @@ def retry(*, replica: Replica, actor: Any) -> bool:
 
 
 def remove(*, replica: Replica, actor: Any) -> None:
-    """Its history stays with the server's and the swaps' events."""
+    """Its history stays with the server's and the swaps' events. An engine on a server that is gone
+    may still run there; it is in no pool, and nobody asks for it again."""
     with _free(replica) as locked:
-        if locked.state not in (ReplicaState.OFF, ReplicaState.FAILED) or locked.goal != Goal.OFF:
+        if not locked.removable:
             raise FleetRefused("still_running")
         _note(locked, "removed", actor)
         alerts.part_with(replica=locked)

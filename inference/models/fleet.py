@@ -13,6 +13,7 @@ from django.utils.translation import pgettext_lazy
 
 from inference.models.catalog import CatalogModel, Kind, Slot
 
+GONE = timedelta(minutes=10)
 SILENT = timedelta(seconds=30)
 """A server that has not reported for so long is called silent; it reports every five seconds."""
 PLACES = 32
@@ -69,6 +70,10 @@ class Server(models.Model):
 
     def silent(self, now: datetime) -> bool:
         return self.reported_at is None or now - self.reported_at > SILENT
+
+    def gone(self, now: datetime) -> bool:
+        """Silent for so long that it may never be back."""
+        return self.reported_at is None or now - self.reported_at > GONE
 
     def engine_report(self, instance: str) -> dict[str, Any] | None:
         """What the server said about one engine; None while it has not mentioned it."""
@@ -232,6 +237,13 @@ class Replica(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server.name}:{self.port}"
+
+    @property
+    def removable(self) -> bool:
+        """Off for good; or out of the pool, and its server is not there to end its engine."""
+        at_rest = self.state in (ReplicaState.OFF, ReplicaState.FAILED)
+        left_over = self.state == ReplicaState.STOPPING and self.server.gone(timezone.now())
+        return self.goal == Goal.OFF and (at_rest or left_over)
 
     @property
     def wanted(self) -> CatalogModel | None:

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -14,7 +15,7 @@ from inference.fleet.errors import FleetRefused
 from inference.fleet.words import words
 from inference.models import Measurement, Replica, ReplicaState
 from inference.staff import live
-from inference.staff.asking import attempt
+from inference.staff.asking import attempt, warn_of_silence
 from inference.staff.forms import PutInForm, TakeOutForm
 from inference.swaps.capacity import Capacity, capacity
 from nan.access import HtmxRequest, staff_required
@@ -51,6 +52,7 @@ def _parts(request: HttpRequest, row: Replica) -> list[live.Part]:
             "staff/fleet/replica_now.html",
             replica=row,
             capacity=_capacity(row),
+            silent=row.server.silent(timezone.now()),
         ),
         live.part(
             request,
@@ -105,6 +107,7 @@ def put_in(request: HttpRequest, pk: int) -> HttpResponse:
         _coming_in(row),
         already=_is_in(row),
     )
+    warn_of_silence(request, row.server)
     return redirect("staff_replica", pk)
 
 

@@ -19,7 +19,7 @@ from inference.fleet.errors import FleetRefused
 from inference.fleet.words import words
 from inference.models import Alert, FleetEvent, Server
 from inference.staff import live
-from inference.staff.asking import attempt
+from inference.staff.asking import attempt, warn_of_silence
 from inference.staff.forms import FetchForm, InviteForm, ReplicaForm, SeatsForm, TakeOutForm
 from inference.staff.server_page import (
     ServerView,
@@ -234,6 +234,7 @@ def put_back(request: HttpRequest, name: str) -> HttpResponse:
         ),
         already=_("It is in service already. Nothing was changed."),
     )
+    warn_of_silence(request, server)
     return redirect("staff_server", name)
 
 
@@ -245,10 +246,11 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     server = Server.objects.filter(name=name).first()
     if server and request.method != "POST":
         return render(request, "staff/fleet/server_delete.html", {"view": _view(name)})
+    done = _("%(name)s is deleted. Its token works no more.")
+    if server and server.reported_at:
+        done = _("%(name)s is deleted.")
     if server and attempt(
-        request,
-        lambda: fleet.delete(server=server, actor=request.user),
-        _("%(name)s is deleted. Its token works no more.") % {"name": name},
+        request, lambda: fleet.delete(server=server, actor=request.user), done % {"name": name}
     ):
         return redirect("staff_servers")
     if Server.objects.filter(name=name).exists():

@@ -103,6 +103,14 @@ def test_a_key_with_markdown_in_its_middle_is_one(mara: Client, written: str) ->
     assert not Recipe.objects.exists()
 
 
+def test_a_text_that_is_sent_again_waits_once(mara: Client) -> None:
+    for _ in range(2):
+        assert mara.post(f"{PAGE}write/", {**TEXT, "action": "save"}).status_code == 302
+    assert Recipe.objects.count() == 1
+    mara.post(f"{PAGE}write/", {**TEXT, "title": "Another title", "action": "save"})
+    assert Recipe.objects.count() == 2
+
+
 def test_a_text_that_shows_nothing_is_refused_and_stays_in_the_form(mara: Client) -> None:
     answer = mara.post(f"{PAGE}write/", {**TEXT, "body": ">" * 40, "action": "save"})
     assert answer.status_code == 422
@@ -336,8 +344,8 @@ def test_signed_out_readers_see_the_page_without_the_texts(member: User, admin: 
 
 
 def test_ten_may_wait(member: User) -> None:
-    for _ in range(recipes.PENDING_MOST):
-        written(member)
+    for number in range(recipes.PENDING_MOST):
+        written(member, title=f"Text number {number}")
     with pytest.raises(recipes.Refused):
         written(member)
 

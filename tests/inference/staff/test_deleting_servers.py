@@ -64,7 +64,7 @@ def test_one_that_had_joined_is_no_longer_believed(admin: User, dropped: list[st
     assert "End its worker there and delete its gpu.env." in html(
         client.get("/staff/servers/gpu-1/delete/")
     )
-    client.post("/staff/servers/gpu-1/delete/")
+    assert said(client, "/staff/servers/gpu-1/delete/") == ["gpu-1 is deleted."]
     assert (Server.objects.count(), dropped) == (0, ["gpu.gpu-1"])
     assert reports.take("gpu-1", {"serial": 10**9}) is False
     assert Server.objects.count() == 0

@@ -1,12 +1,14 @@
 """One replica on its page: what each button leads to, also pressed twice or by two at once."""
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
+from django.utils import timezone
 
 from inference.models import FleetEvent, Replica, Server, Slot
 from members.models import User
@@ -165,6 +167,26 @@ def test_an_engine_of_an_earlier_model_does_not_go_back_into_the_pool(
 
 
 @pytest.mark.django_db
+def test_one_on_a_server_that_is_gone_can_be_removed(admin: User, fleet: Fleet) -> None:
+    """Nobody is there who could end its engine; it is out of the pool."""
+    _slot, replicas, _new = fleet
+    one, client = replicas[0], signed_in(admin)
+    Replica.objects.filter(pk=one.pk).update(goal="off", state="stopping", instance="r1-g1-v1")
+    path = f"/staff/replicas/{one.pk}/"
+    for minutes, offered in ((0, False), (5, False), (11, True)):
+        Server.objects.update(reported_at=timezone.now() - timedelta(minutes=minutes))
+        page = html(client.get(path))
+        assert (f'action="{path}remove/"' in page) == offered
+        assert ("If the server will not be back" in page) == offered
+        assert ("its engine is stopped when gpu-1 is back." in page) == (minutes > 0)
+        if not offered:
+            (refused,) = said(client, f"{path}remove/")
+            assert "Take the replica out first" in refused
+    (warned,) = said(client, f"/staff/replicas/{replicas[1].pk}/in/")[1:]
+    assert "gpu-1 has not reported since" in warned
+    assert said(client, f"{path}remove/") == ["Removed. Its GPUs and its port are free."]
+
+
 def test_every_button_pressed_twice(admin: User, fleet: Fleet) -> None:
     slot, (one, _other), _new = fleet
     client, path = signed_in(admin), f"/staff/replicas/{one.pk}/"
