@@ -64,6 +64,8 @@ local OWN = {
     .. "stands at " .. SITE .. "/key/." },
   field_not_allowed = { 400, "The request has a field that is not allowed. Send only fields of the "
     .. "API's documentation." },
+  wrong_api = { 404, "This model does not answer at this address. Embedding models answer at "
+    .. "/v1/embeddings, all others at /v1/chat/completions, /v1/messages and /v1/responses." },
   permission_denied = { 403, "This API key may not do that. What keys may do: "
     .. SITE .. "/key/." },
 }
@@ -293,6 +295,9 @@ local GENERAL = {
   [422] = "The request could not be processed: a field has a wrong value.",
 }
 
+-- The model's engine, all of it: it has no route for what its model can't do.
+local NO_ROUTE = "Not Found"
+
 -- The gateway stumbled over the body: Python's words, which help nobody.
 local PYTHON = { "object has no attribute", "' object is not", "' object does not", "NoneType",
   "Traceback", "positional argument", "unexpected keyword", "unhashable type", "indices must be",
@@ -312,6 +317,7 @@ local function refused(status, body)
   end
   local shown = text and readable(text) or GENERAL[status]
     or "The request was refused: check its fields against the API's documentation."
+  if status == 404 and shown == NO_ROUTE then return own("wrong_api") end
   return { status = status, code = "invalid_request", message = shown }
 end
 

@@ -84,9 +84,23 @@ def test_an_unknown_model_is_named(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
+    "said", ["Not Found", "litellm.NotFoundError: OpenAIException - Not Found"]
+)
+def test_a_model_that_answers_elsewhere(scene: Scene, said: str) -> None:
+    """Its engine has no such route: a chat model's for embeddings, and the other way round."""
+    chat, messages = ask_both(scene, answering(404, litellm(said, "None", 404)))
+    text = (
+        "This model does not answer at this address. Embedding models answer at /v1/embeddings, "
+        "all others at /v1/chat/completions, /v1/messages and /v1/responses."
+    )
+    assert (chat.status, chat.json) == (404, openai(text, "invalid_request_error", "wrong_api"))
+    assert (messages.status, messages.json) == (404, anthropic(text, "not_found_error"))
+
+
+@pytest.mark.parametrize(
     ("status", "body", "shown"),
     [
-        (404, {"detail": "Not Found"}, "Not Found"),
+        (404, {"detail": "No such adapter"}, "No such adapter"),
         (422, {"detail": [{"loc": ["body", "n"], "msg": "Field required"}]}, "Field required"),
         (400, {"error": "no such voice"}, "no such voice"),
         (400, b'data: {"error": {"message": "too long", "code": "400"}}\n\n', "too long"),

@@ -3,6 +3,7 @@
 import subprocess
 
 import anthropic
+import httpx
 import openai
 import pytest
 
@@ -29,6 +30,19 @@ def test_each_route_answers(stack: Stack, key: str, route: str, stream: bool) ->
     answer = ApiClient(stack.api, key).call(route, "reply with exactly: hola", stream=stream)
     assert answer.status_code == 200, answer.text
     assert "hola" in answer.text
+
+
+def test_a_model_asked_for_what_it_is_not_says_where_it_answers(stack: Stack, key: str) -> None:
+    def embed(model: str) -> httpx.Response:
+        client = ApiClient(stack.api, key)
+        body = {"model": model, "input": "hi"}
+        return httpx.post(
+            f"{stack.api}/v1/embeddings", json=body, headers=client.headers, timeout=client.timeout
+        )
+
+    for answer in (ApiClient(stack.api, key, model="nan-embed").call(), embed("nan")):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "wrong_api")
+    assert embed("nan-embed").status_code == 200
 
 
 def test_models_lists_the_public_name(stack: Stack, key: str) -> None:
