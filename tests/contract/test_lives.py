@@ -21,14 +21,14 @@ TALKING = (
     "/v1/messages/count_tokens",
     "/v1/responses",
 )
-LENGTH = 6000
-"""Tokens of the long stream: some seconds on either engine."""
+LENGTH = 12_000
+"""Tokens of the long stream: some seconds on either engine, more than one stall of a busy machine."""
 LONG: dict[str, Any] = {"max_tokens": LENGTH, "ignore_eos": True, "stream": True}
 
 
 @pytest.fixture
 def engine(contender: Contender, folder: Path) -> Iterator[Running]:
-    words = ("--max-model-len", "8192", "--shutdown-timeout", "60")
+    words = ("--max-model-len", "16384", "--shutdown-timeout", "120")
     with contender.start(*words, folder=folder) as running:
         yield running.wait_healthy()
 
@@ -63,7 +63,7 @@ def test_sigterm_drains_and_exits_0(engine: Running) -> None:
     engine.terminate()
     engine.until(lambda: engine.chat("hi", max_tokens=1).status_code == 500, seconds=5)
     assert (engine.health(), client.is_alive()) == (200, True)
-    client.join(70)
+    client.join(130)
     assert (client.error, client.data[-1]) == (None, "[DONE]")
     assert engine.process.wait(20) == 0
     assert engine.others() == []
