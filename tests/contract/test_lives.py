@@ -22,7 +22,7 @@ TALKING = (
     "/v1/responses",
 )
 LENGTH = 12_000
-"""Tokens of the long stream: some seconds on either engine, more than one stall of a busy machine."""
+"""Tokens of the long stream: longer on either engine than a busy machine may stand still."""
 LONG: dict[str, Any] = {"max_tokens": LENGTH, "ignore_eos": True, "stream": True}
 
 
