@@ -243,15 +243,19 @@ result = None""")
     def sized(self, model: str, *, mib: int) -> AbstractContextManager[None]:
         return self._said_of(model, "weights_mib", mib)
 
+    def in_two_processes(self, model: str) -> AbstractContextManager[None]:
+        """Its next engines, as vLLM's: the second one holds the memory."""
+        return self._said_of(model, "environment", {"SIM_ENGINE_CORE": "1"})
+
     @contextmanager
-    def _said_of(self, model: str, what: str, value: int) -> Iterator[None]:
+    def _said_of(self, model: str, what: str, value: Any) -> Iterator[None]:
         rows = f"CatalogModel.objects.filter(name={model!r})"
         before = self.ask(f"{rows}.get().{what}")
-        self.do(f"{rows}.update({what}={value}); result = None")
+        self.do(f"{rows}.update({what}={value!r}); result = None")
         try:
             yield
         finally:
-            self.do(f"{rows}.update({what}={before}); result = None")
+            self.do(f"{rows}.update({what}={before!r}); result = None")
 
     def refusals(self, swap: int) -> list[str]:
         """Codes of the checks before the swap that its first replica did not pass."""

@@ -88,8 +88,7 @@ def test_a_port_that_somebody_else_has_is_found_before_anything_is_touched(
     assert (swap["step"], swap["error"], load.bad) == ("preflight", "port_taken", [])
     assert str(port) in swap["detail"]
     assert not {what for what, of, _, _ in swap["events"] if of} & set(TOUCHED)
-    fleet.act_on_replica("retry", 2)
-    fleet.settle()
+    fleet.restart_replica(2)  # whether or not it is tried again by itself at this moment
 
 
 def test_a_model_that_loads_longer_than_it_may_goes_back(fleet: Fleet, load_key: str) -> None:
@@ -147,11 +146,12 @@ def test_memory_that_others_hold_leaves_one_replica_down(fleet: Fleet, load_key:
 
 @pytest.mark.parametrize("fault", ["ignore-sigterm", "half-dead-on-sigterm"])
 def test_an_engine_that_does_not_end_is_ended(fleet: Fleet, load_key: str, fault: str) -> None:
-    """SIGTERM, SIGTERM again, SIGKILL to its own group; nothing of it is left."""
+    """SIGTERM, SIGTERM again, SIGKILL to its own group; nothing of it is left, nor of its core."""
     old, new = fleet.model(), fleet.other_model()
-    with fleet.faults({old: [fault]}):
+    with fleet.faults({old: [fault]}), fleet.in_two_processes(old):
         fleet.restart_replica(1)
     before = fleet.engine_processes(1)
+    assert len(before) == 2
     with Load(fleet.stack.api, load_key) as load:
         swap = fleet.until(fleet.plan(new, drain_seconds=30), "done", seconds=150)
     assert (load.bad, [state for _, state in swap["parts"]]) == ([], ["done", "done"])
