@@ -91,7 +91,7 @@ def test_from_a_swap_to_a_night_that_fails_and_one_that_is_well(stack: Stack, fl
     assert (run["state"], run["model"]) == ("done", new)
     assert {"tools", "tools_stream"} <= set(run["failed"])
     assert "probe_failed" in fleet.alerts()
-    assert new in stack.mail(boss.email, about="tools .smoke_tool_call_lost")
+    assert new in stack.mail(boss.email, about="A tool call: tool calls get lost")
     assert f"Part of this does not work with {title} at present" in said("/docs/examples/opencode/")
     assert LOST in said("/docs/examples/works/")
 
