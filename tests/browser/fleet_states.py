@@ -39,6 +39,7 @@ def server_views(admin: User, slot: Slot, replicas: list[Replica]) -> Iterator[V
     atlas.report["fetches"] = {
         f"acme/birch@{rows.COMMIT}": {"state": "running", "percent": 41},
         f"acme/cedar@{rows.COMMIT}": {"state": "failed", "code": "disk_short", "detail": "12 GiB"},
+        f"acme/elder@{rows.COMMIT}": {"state": "done", "at": timezone.now().timestamp()},
     }
     atlas.gpus[1]["foreign_mib"] = 8_192
     atlas.save()
@@ -49,6 +50,7 @@ def server_views(admin: User, slot: Slot, replicas: list[Replica]) -> Iterator[V
     down = rows.replica(slot, atlas, state="failed", error_code="kv_cache_too_small", port=8190)
     Replica.objects.filter(pk=down.pk).update(error_detail=REASON)
     rows.alert("replica_down", replica=down)
+    left_over = rows.replica(slot, second, state="stopping", goal="off", port=8192)
     loading = rows.replica(slot, atlas, state="starting", instance="r9-g1", port=8191)
     rows.tell(atlas, "r9-g1")
     PublicName.objects.create(
@@ -74,6 +76,7 @@ def server_views(admin: User, slot: Slot, replicas: list[Replica]) -> Iterator[V
     yield View("staff, add a slot", "/staff/slots/add/", admin)
     yield View("staff, replica down", f"/staff/replicas/{down.pk}/", admin)
     yield View("staff, replica loading", f"/staff/replicas/{loading.pk}/", admin)
+    yield View("staff, replica left over", f"/staff/replicas/{left_over.pk}/", admin)
     yield View("staff, replica out", f"/staff/replicas/{replicas[0].pk}/out/", admin)
 
 

@@ -8,7 +8,7 @@ import redis
 from inference.usage.counters import GatewayCounters
 from tests.gateway.client import ROUTES, Gateway, Member, Models, statuses
 from tests.gateway.conftest import Own
-from tests.waiting import at_once
+from tests.waiting import at_once, wait_until
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -60,10 +60,13 @@ def test_a_refusal_for_parallelism_uses_up_a_request(gateway: Gateway, models: M
 
 
 def test_changed_limits_hold_for_the_next_call(
-    gateway: Gateway, alice: Member, models: Models
+    gateway: Gateway, alice: Member, models: Models, own_gateway: Own
 ) -> None:
     """Rotation: the outgoing key drops to 1 and 20, the new one gets 4 and 80."""
+    counters = GatewayCounters(redis.Redis(port=own_gateway.redis_port))
     assert statuses(at_once([lambda: alice.chat(models["slow"])] * 3)) == [200, 200, 200]
+    # A place is free slightly after the answer.
+    wait_until(lambda: counters.now([alice.token])[0].running == 0, seconds=5, every=0.02)
     assert gateway.post("/key/update", key=alice.token, max_parallel_requests=1).status_code == 200
     assert statuses(at_once([lambda: alice.chat(models["slow"])] * 3)) == [200, 429, 429]
     assert gateway.post("/key/update", key=alice.token, rpm_limit=2).status_code == 200

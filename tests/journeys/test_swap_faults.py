@@ -151,7 +151,7 @@ def test_an_engine_that_does_not_end_is_ended(fleet: Fleet, load_key: str, fault
     with fleet.faults({old: [fault]}), fleet.in_two_processes(old):
         fleet.restart_replica(1)
     before = fleet.engine_processes(1)
-    assert len(before) == 2
+    assert "VLLM::EngineCor" in {process.name() for process in before}
     with Load(fleet.stack.api, load_key) as load:
         swap = fleet.until(fleet.plan(new, drain_seconds=30), "done", seconds=150)
     assert (load.bad, [state for _, state in swap["parts"]]) == ([], ["done", "done"])
