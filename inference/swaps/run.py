@@ -52,22 +52,21 @@ def _begin(swap: Swap, now: datetime) -> None:
 
 
 def advance(swap: Swap, now: datetime) -> None:
-    """One step of an active swap. Re-entrant: everything is read from rows and reports anew."""
+    """One step of an active swap, and the next one where it waits for nothing. Re-entrant:
+    everything is read from rows and reports anew."""
     found = parts.of(swap)
     if swap.state == SwapState.RETURNING:
         if go_back(swap, found):
             _end(swap)
     elif swap.abort_asked:
         begin_return(swap, code="", detail="", step="")
-    elif not all(parts.passed(part) for part in found):
-        _preflight(swap, found, now)
-    else:
+    elif all(parts.passed(part) for part in found) or _preflight(swap, found, now):
         _next_replica(swap, found, now)
 
 
-def _preflight(swap: Swap, found: list[SwapReplica], now: datetime) -> None:
+def _preflight(swap: Swap, found: list[SwapReplica], now: datetime) -> bool:
     """Of all replicas before anything is touched; on each server one after the other, since engines
-    serve beside them. A failure ends the swap with nothing changed."""
+    serve beside them. A failure ends the swap with nothing changed. True when all have passed."""
     waiting, busy = "", set[int]()
     for part in found:
         if not part.preflight and part.server_id not in busy:
@@ -77,8 +76,9 @@ def _preflight(swap: Swap, found: list[SwapReplica], now: datetime) -> None:
         bad = next((check for check in part.preflight if not check["ok"]), None)
         if bad:
             _fail_untouched(swap, part, bad["code"], bad["detail"])
-            return
+            return False
     parts.wait(swap, waiting)
+    return all(parts.passed(part) for part in found)
 
 
 def _fail_untouched(swap: Swap, part: SwapReplica | None, code: str, detail: str) -> None:
@@ -105,7 +105,7 @@ def _next_replica(swap: Swap, found: list[SwapReplica], now: datetime) -> None:
     elif part.state == State.CHANGING:
         _watch_change(swap, part)
     else:
-        _watch_service(swap, part, now)
+        _watch_service(swap, part, found, now)
 
 
 def _try_to_begin(swap: Swap, part: SwapReplica, now: datetime) -> None:
@@ -131,7 +131,7 @@ def _watch_change(swap: Swap, part: SwapReplica) -> None:
         parts.mark(part, State.WATCHED)
 
 
-def _watch_service(swap: Swap, part: SwapReplica, now: datetime) -> None:
+def _watch_service(swap: Swap, part: SwapReplica, found: list[SwapReplica], now: datetime) -> None:
     """A few minutes of members' own requests, before the next one is begun."""
     replica = part.replica
     bad = replica.watch.get("bad", "")
@@ -143,6 +143,7 @@ def _watch_service(swap: Swap, part: SwapReplica, now: datetime) -> None:
     elif watched >= swap.watch_seconds + DOUBT_SECONDS * watching.in_doubt(replica):
         parts.remember(part)
         parts.mark(part, State.DONE)
+        _next_replica(swap, found, now)
 
 
 def _finish(swap: Swap) -> None:
