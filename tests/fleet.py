@@ -247,6 +247,10 @@ result = None""")
         """Its next engines, as vLLM's: the second one holds the memory."""
         return self._said_of(model, "environment", {"SIM_ENGINE_CORE": "1"})
 
+    def slow_to_answer(self, model: str, *, ms: int) -> AbstractContextManager[None]:
+        """Its next engines, each request; so a smoke test takes as long as one of a real engine."""
+        return self._said_of(model, "environment", {"SIM_TTFT_MS": str(ms)})
+
     @contextmanager
     def _said_of(self, model: str, what: str, value: Any) -> Iterator[None]:
         rows = f"CatalogModel.objects.filter(name={model!r})"

@@ -155,6 +155,7 @@ def test_a_swap_by_click_under_load(window: Open, stack: Stack, fleet: Fleet, ke
     bruno = at(window, admin(stack))
     with (
         fleet.faults({new: {"load_seconds": LOADING}}),
+        fleet.slow_to_answer(new, ms=200),  # or the page may look just before and just after
         Load(stack.api, key, tokens=200, sleep=DRAINING) as load,
     ):
         swap = propose(alma, move)
