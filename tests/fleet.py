@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ import psutil
 
 from inference.pool import Pool, set_state
 from tests.load import LongStream
-from tests.stack import ROOT, Stack, bare_environment
+from tests.shell import Shell
+from tests.stack import Stack, bare_environment
 from tests.waiting import wait_until
 
 FAULTS = "faults.json"
@@ -35,61 +35,24 @@ def swap(s):
             "events": [(e.what, e.replica_id, e.detail, e.at.timestamp()) for e in s.events.all()]}
 """
 
-LOOP = """
-import django, json, sys, traceback
-django.setup()
-from django.db import close_old_connections
-for line in sys.stdin:
-    names = {}
-    try:
-        exec(json.loads(line), names)
-        print(json.dumps({"result": names.get("result")}), flush=True)
-    except BaseException:
-        print(json.dumps({"error": traceback.format_exc()}), flush=True)
-    close_old_connections()
-"""
-
 
 @dataclass
 class Fleet:
     stack: Stack
-    _shell: "subprocess.Popen[str] | None" = field(default=None, repr=False)
+    _shell: Shell = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._shell = Shell({**bare_environment(), **self.stack.env, **ALONE})
 
     def ask(self, expression: str) -> Any:
         return self.do(f"result = {expression}")
 
     def do(self, code: str) -> Any:
-        """Runs `code`, which assigns `result`, in a process that stays, with Django set up."""
-        if self._shell is None or self._shell.poll() is not None:
-            self._shell = subprocess.Popen(
-                [sys.executable, "-c", LOOP],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=ROOT,
-                env={**bare_environment(), **self.stack.env, **ALONE},
-            )
-        pipes = self._shell
-        assert pipes.stdin is not None
-        assert pipes.stdout is not None
-        pipes.stdin.write(json.dumps(f"{LOOK}\n{code}") + "\n")
-        pipes.stdin.flush()
-        line = ""
-        try:
-            line = pipes.stdout.readline()
-        finally:
-            if not line:  # a test's time is up: this answer must not be taken for the next one's
-                pipes.kill()
-                pipes.wait()
-        answer = json.loads(line)
-        assert "error" not in answer, answer["error"]
-        return answer["result"]
+        """Runs `code`, which assigns `result`, with Django set up."""
+        return self._shell.do(f"{LOOK}\n{code}")
 
     def close(self) -> None:
-        if self._shell is not None:
-            assert self._shell.stdin is not None
-            self._shell.stdin.close()
-            self._shell.wait(20)
+        self._shell.close()
 
     def replicas(self, slot: str = "nan") -> list[dict[str, Any]]:
         return self.ask(
@@ -139,12 +102,26 @@ result = None""")
             look(found)
             return found if found["state"] in states else None
 
-        found: dict[str, Any] = {}
-        try:
-            found = wait_until(check, seconds=seconds, what=f"swap {swap} {states}", every=0.3)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.swap(swap)}\n{self.replicas()}") from None
+        what = f"swap {swap} {states}"
+        found: dict[str, Any] = self.wait(check, seconds=seconds, what=what, swap=swap)
         return found
+
+    def wait(
+        self,
+        check: Callable[[], Any],
+        *,
+        seconds: float,
+        what: str,
+        slot: str = "nan",
+        swap: int = 0,
+        every: float = 0.3,
+    ) -> Any:
+        """`wait_until`, which tells of these rows when it gives up."""
+        try:
+            return wait_until(check, seconds=seconds, what=what, every=every)
+        except AssertionError as error:
+            told = [self.swap(swap)] if swap else []
+            raise AssertionError("\n".join(map(str, [error, *told, self.replicas(slot)]))) from None
 
     def until_step(self, swap: int, step: str, *, seconds: float = 60) -> dict[str, Any]:
         """A replica of the swap's slot is in this state now."""
@@ -173,10 +150,7 @@ result = events.count()""")
         def check() -> bool:
             return all(r["state"] == "serving" for r in self.replicas(slot))
 
-        try:
-            wait_until(check, seconds=seconds, what=f"{slot} to serve", every=0.3)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.replicas(slot)}") from None
+        self.wait(check, seconds=seconds, what=f"{slot} to serve", slot=slot)
 
     def model(self, slot: str = "nan") -> str:
         return str(self.ask(f"Slot.objects.get(name={slot!r}).model.name"))

@@ -135,6 +135,12 @@ class Slot(models.Model):
     def __str__(self) -> str:
         return self.title or self.name
 
+    @classmethod
+    def free_number(cls) -> int | None:
+        """The lowest place in the pool that no slot has; None if all are taken."""
+        taken = set(cls.objects.values_list("number", flat=True))
+        return next((number for number in range(1, SLOTS + 1) if number not in taken), None)
+
     @property
     def backend(self) -> str:
         return f"slot{self.number:02}"

@@ -27,7 +27,7 @@ from inference.models import (
     Swap,
     SwapState,
 )
-from inference.probes import own_key
+from inference.probes import own_key, told
 from inference.probes.calls import BY_NAME, LIMITED, calls_for, claimed
 
 log = structlog.get_logger(__name__)
@@ -281,8 +281,7 @@ def _finish(run: ProbeRun) -> None:
     failed = list(run.results.filter(ok=False).values_list("call", "code"))
     close_alert("probe_run_failed", slot=run.slot)
     if failed:
-        detail = ", ".join(f"{call} ({code})" for call, code in failed)
-        open_alert("probe_failed", slot=run.slot, detail=f"{run.model.name}: {detail}")
+        open_alert("probe_failed", slot=run.slot, detail=told.noted(run.model.name, failed))
     else:
         close_alert("probe_failed", slot=run.slot)
     log.info("probes_made", slot=run.slot.name, model=run.model.name, failed=len(failed))

@@ -12,7 +12,6 @@ from django.utils.translation import gettext_lazy as _
 from inference.fleet.errors import FleetRefused
 from inference.fleet.words import said
 from inference.models import CatalogModel, PublicName, Replica, Server, Slot
-from inference.models.catalog import SLOTS
 from inference.staff.server_page import Gpu
 from nan import stale
 
@@ -194,8 +193,7 @@ class SlotForm(forms.ModelForm[Slot]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk is None:
-            taken = set(Slot.objects.values_list("number", flat=True))
-            self.initial["number"] = min(set(range(1, SLOTS + 1)) - taken, default=None)
+            self.initial["number"] = Slot.free_number()
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])

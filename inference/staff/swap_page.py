@@ -242,16 +242,7 @@ class SwapPage:
     @property
     def about_to_start(self) -> bool:
         start_at = self.swap.start_at
-        return self._approved and bool(start_at and start_at <= self.now)
-
-    @property
-    def waits_for_another(self) -> bool:
-        """Its time has come, and a server is not free."""
-        return self._approved and self.swap.waiting_code == "server_busy"
-
-    @property
-    def _approved(self) -> bool:
-        return self.swap.state == SwapState.APPROVED
+        return self.swap.state == SwapState.APPROVED and bool(start_at and start_at <= self.now)
 
     @property
     def needs_another(self) -> bool:

@@ -50,14 +50,17 @@ class Preview:
     def silent(self) -> list[Server]:
         """Servers that do not report now."""
         now = timezone.now()
-        found = {fit.replica.server.name: fit.replica.server for fit in self.order}
-        return [server for server in found.values() if server.silent(now)]
+        return [server for server in self._servers if server.silent(now)]
 
     @property
     def without_weights(self) -> list[Server]:
         """Servers that report, and not that they have them."""
+        return [s for s in self._servers if s.report and self.model.weights not in s.weights]
+
+    @property
+    def _servers(self) -> list[Server]:
         found = {fit.replica.server.name: fit.replica.server for fit in self.order}
-        return [s for s in found.values() if self.model.weights not in s.weights and s.report]
+        return list(found.values())
 
     @property
     def absent(self) -> list[Replica]:

@@ -87,7 +87,7 @@ def gather(now: datetime) -> Facts:
     ]
     return {
         "made_at": now,
-        "measured_at": _measured(),
+        "unmeasured_since_at": _measured() if any(map(_unknown, found)) else None,
         "api": {
             **_api(since, now),
             **_uptime(days_of_api(now)),
@@ -250,6 +250,10 @@ def _standing(since: datetime, now: datetime) -> dict[int, SlotSample]:
     """The last sample of each slot in which something was wanted of it, if it is fresh."""
     recent = SlotSample.objects.filter(span=Span.RAW, at__gt=since, at__lte=now, out_seconds=0)
     return {row.slot_id: row for row in recent.order_by("at")}
+
+
+def _unknown(slot: Facts) -> bool:
+    return bool(slot["state"] == "unknown")
 
 
 def _measured() -> datetime | None:

@@ -90,7 +90,7 @@ def _context(kept: Kept, age: int | None) -> dict[str, Any]:
         "MEMBER_RPM": settings.MEMBER_RPM,
         "MEMBER_PARALLEL": settings.MEMBER_PARALLEL,
         "made_at": kept.made_at,
-        "measured_at": kept.facts.get("measured_at"),
+        "unmeasured_since": kept.facts.get("unmeasured_since_at"),
         "old": not kept.current,
         "age": age,
         "api": {

@@ -91,24 +91,27 @@ def span(seconds: int) -> str:
 
 @register.filter
 def ago(then: datetime | None) -> str:
-    """How long ago, in the largest unit that fits."""
+    """How long ago."""
     if then is None:
         return _("never")
-    seconds = max(0, int((timezone.now() - then) / timedelta(seconds=1)))
-    for size, text in ((86_400, _("%d d ago")), (3600, _("%d h ago")), (60, _("%d min ago"))):
-        if seconds >= size:
-            return text % (seconds // size)
-    return _("%d s ago") % seconds
+    return _since(then, _("%d d ago"), _("%d h ago"), _("%d min ago"), _("%d s ago"))
 
 
 @register.filter
 def lasting(since: datetime) -> str:
-    """How long it has been so, in the largest unit that fits."""
-    seconds = max(0, int((timezone.now() - since) / timedelta(seconds=1)))
-    for size, text in ((86_400, _("for %d d")), (3600, _("for %d h")), (60, _("for %d min"))):
-        if seconds >= size:
-            return text % (seconds // size)
-    return _("for %d s") % seconds
+    """How long it has been so."""
+    return _since(since, _("for %d d"), _("for %d h"), _("for %d min"), _("for %d s"))
+
+
+def _since(then: datetime, *texts: str) -> str:
+    """In the largest unit that fits: the text for days, hours, minutes or seconds."""
+    seconds = max(0, int((timezone.now() - then) / timedelta(seconds=1)))
+    size, text = next(
+        (size, text)
+        for size, text in zip((86_400, 3600, 60, 1), texts, strict=True)
+        if seconds >= size or size == 1
+    )
+    return text % (seconds // size)
 
 
 @register.filter

@@ -81,6 +81,11 @@ class RawServer:
     def __exit__(self, *_: object) -> None:
         self.listener.close()
 
+    def refuse(self) -> None:
+        """New connections, from now on. Alone, `close` lets one more in."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"

@@ -115,10 +115,7 @@ def killed_when(
         at = next(r["state"] for r in fleet.replicas() if r["id"] == first)
         return (found["state"], at, state == "watched") == (swap, replica, watched)
 
-    try:
-        wait_until(reached, seconds=BACK, what=f"{swap} and {replica}", every=0.05)
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{fleet.swap(pk)}\n{fleet.replicas()}") from None
+    fleet.wait(reached, seconds=BACK, what=f"{swap} and {replica}", swap=pk, every=0.05)
     restarted(fleet.stack, part)
 
 

@@ -7,7 +7,6 @@ from django.core.management.base import BaseCommand, CommandParser
 from inference.management import operating
 from inference.management.operating import Row
 from inference.models import Kind, PublicName, Slot
-from inference.models.catalog import SLOTS
 from inference.staff.forms import SlotForm
 
 
@@ -34,9 +33,7 @@ class Command(BaseCommand):
         return [_row(slot) for slot in slots]
 
     def do_add(self, options: dict[str, Any]) -> list[Row]:
-        taken = set(Slot.objects.values_list("number", flat=True))
-        free = next((n for n in range(1, SLOTS + 1) if n not in taken), None)
-        form = SlotForm({**options, "number": options["number"] or free})
+        form = SlotForm({**options, "number": options["number"] or Slot.free_number()})
         if not form.is_valid():
             raise operating.problems(form)
         return [_row(form.save())]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -71,8 +70,7 @@ def test_a_new_engine_takes_over_some_keys_and_moves_no_others(tmp_path: Path) -
 def test_a_dead_engine_s_keys_are_served_at_once_and_no_others_move(tmp_path: Path) -> None:
     with three(tmp_path, "affinity") as (proxy, engines, wanted):
         first = {key: served_by(proxy, engines, key) for key in KEYS}
-        engines[1].server.listener.shutdown(socket.SHUT_RDWR)  # alone, close() lets one more in
-        engines[1].server.listener.close()
+        engines[1].server.refuse()
         orphans = {key for key in KEYS if first[key] == 1}
         at_once = {key: served_by(proxy, engines, key) for key in KEYS}
         assert moved(first, at_once) == orphans
@@ -87,8 +85,7 @@ def test_a_dead_engine_is_passed_over_also_when_the_only_other_one_is_full(tmp_p
         engines = [started.enter_context(Engine(chunks=10)) for _ in range(2)]
         proxy = started.enter_context(running(tmp_path, balance="affinity"))
         proxy.until_ready(*(at(engine, "ready", number=n) for n, engine in enumerate(engines, 1)))
-        engines[0].server.listener.shutdown(socket.SHUT_RDWR)
-        engines[0].server.listener.close()
+        engines[0].server.refuse()
         with ThreadPoolExecutor(12) as threads:
             calls = [threads.submit(proxy.chat, headers={"x-affinity": key}) for key in KEYS]
             assert [call.result().status for call in calls] == [200] * len(KEYS)

@@ -18,8 +18,7 @@ def test_out_after_six_seconds_and_nothing_lost(tmp_path: Path) -> None:
         with Traffic(proxy.port) as traffic:
             time.sleep(0.5)
             with traffic.between_calls():
-                dies.server.listener.shutdown(2)
-                dies.server.listener.close()
+                dies.server.refuse()
             out = wait_for(lambda: not proxy.reconcile(*wanted).places[KEY].in_service)
         assert out < 6.5
         assert set(traffic.statuses) == {200}

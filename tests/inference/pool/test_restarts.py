@@ -106,8 +106,7 @@ def test_a_proof_does_not_outlive_the_process_that_made_it(
     proxy: Proxy, engine: Engine, start: Start
 ) -> None:
     wait_for(lambda: proxy.reconcile(at(engine, "drain")).places[KEY].proven)
-    engine.server.listener.shutdown(socket.SHUT_RDWR)
-    engine.server.listener.close()
+    engine.server.refuse()
     with socket.create_server(("127.0.0.1", engine.server.port)):  # takes calls, never answers
         start(proxy)
         assert proxy.pool.look().servers[KEY].status == "DRAIN 1/3"

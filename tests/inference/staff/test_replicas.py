@@ -187,6 +187,7 @@ def test_one_on_a_server_that_is_gone_can_be_removed(admin: User, fleet: Fleet) 
     assert said(client, f"{path}remove/") == ["Removed. Its GPUs and its port are free."]
 
 
+@pytest.mark.django_db
 def test_every_button_pressed_twice(admin: User, fleet: Fleet) -> None:
     slot, (one, _other), _new = fleet
     client, path = signed_in(admin), f"/staff/replicas/{one.pk}/"
