@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any, TypeVar
@@ -189,6 +190,10 @@ class EngineCounts:
     @cached_property
     def _ports(self) -> list[int]:
         return self.ports()
+
+    def unwatched(self) -> AbstractContextManager[None]:
+        """Without the completion a minute with which the fleet worker watches each replica."""
+        return self.stack.frozen("worker-fleet")
 
     def read(self) -> dict[str, Any]:
         """All replicas together."""

@@ -49,14 +49,15 @@ def test_an_8_mb_body_reaches_the_engine(
     ]
     body = {"model": "nan", "messages": [{"role": "user", "content": content}]}
     assert len(json.dumps(body)) > 8_000_000
-    before = engine.read()["routes"]["/v1/chat/completions"]["finished"]
-    answer = post(api, ROUTES[0], body)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["choices"][0]["message"]["content"] == "seen"
-    answer = api.call(text="word " * 1_650_000)
-    assert (answer.status_code, answer.headers["content-type"]) == (400, "application/json")
-    assert "maximum context length" in answer.json()["error"]["message"]
-    assert engine.read()["routes"]["/v1/chat/completions"]["finished"] == before + 2
+    with engine.unwatched():
+        before = engine.read()["routes"]["/v1/chat/completions"]["finished"]
+        answer = post(api, ROUTES[0], body)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["choices"][0]["message"]["content"] == "seen"
+        answer = api.call(text="word " * 1_650_000)
+        assert (answer.status_code, answer.headers["content-type"]) == (400, "application/json")
+        assert "maximum context length" in answer.json()["error"]["message"]
+        assert engine.read()["routes"]["/v1/chat/completions"]["finished"] == before + 2
 
 
 @pytest.mark.parametrize("route", ROUTES)
