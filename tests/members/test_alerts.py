@@ -125,7 +125,8 @@ def test_a_failed_probe_in_words_that_members_read_with_the_page_of_the_probes(
 ) -> None:
     calls = "tools (smoke_tool_call_lost), cancel (probe_slot_taken), long_conte"
     open_alert("probe_failed", slot=replica.slot, detail=f"small: {calls}")
-    said = alerts.in_words(Alert.objects.get())
+    with translation.override("en"):
+        said = alerts.in_words(Alert.objects.get())
     assert said.detail == (
         "small · A tool call: tool calls get lost or come broken"
         " · Leaving in the middle: a call that was left in the middle keeps its place"
