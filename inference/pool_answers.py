@@ -7,6 +7,7 @@ import csv
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 Key = tuple[str, int]
@@ -16,6 +17,7 @@ Admin = Literal["ready", "drain", "maint"]
 # Bits of srv_admin_state that mean out of service, and draining, whoever said so. The bit 4 only
 # says that the file disables the server, which all of ours are.
 MAINT_BITS, DRAIN_BITS = 0x01 | 0x02 | 0x20 | 0x40, 0x08 | 0x10
+STATISTICS = ("status", "scur", "slim", "qcur", "hrsp_5xx")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,43 +69,49 @@ class Snapshot:
 
 
 def read_snapshot(answer: str, slots: Collection[str]) -> Snapshot:
+    """Of all that HAProxy tells only what is needed is taken apart: this runs in every round."""
     lines = answer.splitlines()
-    info = dict(line.split(": ", 1) for line in lines if re.match(r"[A-Z]\w+: ", line))
-    names = lines[_position(lines, "# be_id ")]
-    columns = names.removeprefix("# ").split()
-    states = [line.split() for line in lines if re.match(r"\d+ \S+ \d+ \S+ ", line)]
-    statistics = _statistics(lines)
+    states = _part(lines, "# be_id ")
+    columns = states[0].removeprefix("# ").split()
+    statistics = _statistics(lines, slots)
     servers = {}
-    for row in states:
+    for row in (line.split() for line in states[1:]):
         state = dict(zip(columns, row, strict=True))
-        backend, place = state["be_name"], re.fullmatch(r"r(\d+)", state["srv_name"])
-        if backend in slots and place:
-            found = statistics[backend, state["srv_name"]]
-            servers[backend, int(place[1])] = _server(state, found, row)
+        backend, name = state["be_name"], state["srv_name"]
+        if backend in slots and name[0] == "r" and name[1:].isdecimal():
+            servers[backend, int(name[1:])] = _server(state, statistics[backend, name], row)
     if not servers:
         raise ValueError("no places of ours")
     return Snapshot(
-        worker=Worker(pid=int(info["Pid"]), started=int(info["Start_time_sec"])),
-        head=("1", names),
+        worker=_worker(lines),
+        head=("1", states[0]),
         servers=servers,
         queued=_queued(lines, statistics, slots),
         errors={slot: int(statistics[slot, "BACKEND"]["hrsp_5xx"] or 0) for slot in slots},
     )
 
 
-def _position(lines: list[str], start: str) -> int:
-    found = [at for at, line in enumerate(lines) if line.startswith(start)]
-    return found[0]
+def _worker(lines: list[str]) -> Worker:
+    info = dict(line.partition(": ")[::2] for line in _part(lines, "Name: "))
+    return Worker(pid=int(info["Pid"]), started=int(info["Start_time_sec"]))
 
 
-def _statistics(lines: list[str]) -> dict[tuple[str, str], dict[str, str]]:
-    start = _position(lines, "# pxname,")
-    table = [lines[start].removeprefix("# ")]
-    for line in lines[start + 1 :]:
-        if not line:
-            break
-        table.append(line)
-    return {(row["pxname"], row["svname"]): row for row in csv.DictReader(table)}
+def _part(lines: list[str], start: str) -> list[str]:
+    """From the line that begins so to the next empty one."""
+    found = next((at for at, line in enumerate(lines) if line.startswith(start)), None)
+    if found is None:
+        raise ValueError(f"no line begins with {start!r}")
+    return list(takewhile(bool, lines[found:]))
+
+
+def _statistics(lines: list[str], slots: Collection[str]) -> dict[tuple[str, str], dict[str, str]]:
+    names, *rows = csv.reader(_part(lines, "# pxname,"))
+    needed = {name: names.index(name) for name in STATISTICS}
+    return {
+        (row[0], row[1]): {name: row[at] for name, at in needed.items()}
+        for row in rows
+        if row[0] in slots
+    }
 
 
 def _server(state: Mapping[str, str], found: Mapping[str, str], row: list[str]) -> Server:

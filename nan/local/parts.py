@@ -30,7 +30,7 @@ def all_parts(stack: Stack) -> list[Part]:
     workers = (
         worker(stack, "default", threads=4, env=environment.default_worker(stack)),
         worker(stack, "gateway", threads=8, env=environment.gateway_worker(stack)),
-        worker(stack, "fleet", threads=6, env=environment.fleet_worker(stack)),
+        worker(stack, "fleet", threads=6, env=environment.fleet_worker(stack), yields=True),
     )
     chosen = [build(stack) for wanted, build in optional if wanted]
     firsts = (first_admin(stack), engines.first_fleet(stack))

@@ -9,6 +9,9 @@ from . import ready
 from .config import ROOT, Stack
 from .part import Part
 
+YIELDING = ("nice", "-n", "5")
+"""Gives way to what answers members: a swap's rounds would else make their first tokens late."""
+
 
 def worker(
     stack: Stack,
@@ -19,6 +22,7 @@ def worker(
     queue: str = "",
     after: tuple[str, ...] = ("migrate", "valkey"),
     stop_seconds: float = 35,  # tasks end within 30 s, but for a probe's longest prompt
+    yields: bool = False,
 ) -> Part:
     """Without mingle and gossip, which wait for other workers at the start. Its queue is called
     like itself if none is named."""
@@ -27,6 +31,7 @@ def worker(
     return Part(
         name=f"worker-{name}",
         argv=[
+            *(YIELDING if yields else ()),
             *(sys.executable, "-m", "celery", "-A", "nan", "worker", "-Q", queue),
             *("-P", "threads", "-c", str(threads), "-n", f"{queue}@%h", "-l", "WARNING"),
             *("-I", "nan.local.announce", "--without-mingle", "--without-gossip"),

@@ -1,5 +1,8 @@
 """What each part is told, and what it is not."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from nan.local import engines, parts, ports, secrets
 from nan.local.config import MAX_CONNECTIONS, Stack
 from nan.local.engines import EngineError
 from nan.local.part import Part, all_needs, in_order, with_needs
+from nan.local.workers import YIELDING
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -101,6 +105,15 @@ def test_a_gpu_worker_knows_no_database_and_no_secret_of_the_site(folder: Path) 
     env = by_name(stack)["worker-gpu"].env
     assert {"DATABASE_URL", "DJANGO_SECRET_KEY", "LITELLM_MASTER_KEY"}.isdisjoint(env)
     assert (env["NAN_ROLE"], env["REDIS_URL"]) == ("gpu", stack.redis_url)
+
+
+def test_the_fleet_worker_gives_way_and_engines_do_not(folder: Path) -> None:
+    """Engines would inherit it of the GPU worker."""
+    argvs = {name: tuple(part.argv) for name, part in by_name(stack_of(folder)).items()}
+    giving_way = {name for name, argv in argvs.items() if argv[: len(YIELDING)] == YIELDING}
+    assert giving_way == {"worker-fleet"}
+    asked = [*YIELDING, sys.executable, "-c", "import os; print(os.nice(0))"]
+    assert int(subprocess.check_output(asked)) == os.nice(0) + 5
 
 
 def test_the_web_takes_no_part_of_its_address_from_a_header(folder: Path) -> None:
