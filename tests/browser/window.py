@@ -36,9 +36,15 @@ class Window:
 
     def press(self, name: str) -> None:
         self.page.locator("main").get_by_role("button", name=name, exact=True).first.click()
+        self._settle()
 
     def follow(self, name: str) -> None:
         self.page.locator("main").get_by_role("link", name=name, exact=True).first.click()
+        self._settle()
+
+    def _settle(self) -> None:
+        """A page can be clicked before its scripts are there, and nobody hears of it."""
+        self.page.wait_for_load_state()
 
     def fill(self, **values: str) -> None:
         for name, value in values.items():
