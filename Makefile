@@ -40,7 +40,7 @@ shell: ## A shell with the settings of the running stack, for manage.py
 test: setup-dev ## All tests, against the real parts and a real browser (ARGS="-k waitlist" for some)
 	@$(VENV)/python -m pytest $(SHARED) $(ARGS)
 
-test-long: setup-dev ## Swaps that wait as long as real ones: 12 minutes of loading, a server away for an hour; late first tokens
+test-long: setup-dev ## Swaps that wait as long as real ones: 12 minutes of loading, a server away for an hour
 	@NAN_REAL_WAITS=1 $(VENV)/python -m pytest tests/journeys/test_swap_waits.py $(ARGS)
 
 test-vllm: setup-dev ## The engine's contract on real vLLM, on the CPU (x86-64, Python 3.11, 3 GB)

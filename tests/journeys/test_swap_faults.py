@@ -105,6 +105,19 @@ def test_a_model_that_loads_longer_than_it_may_goes_back(fleet: Fleet, load_key:
     assert (load.bad, fleet.model()) == ([], old)
 
 
+@pytest.mark.timeout(600)  # a verdict takes three parts of 50 seconds each
+def test_a_new_model_whose_first_tokens_are_late_goes_back(fleet: Fleet, load_key: str) -> None:
+    """Healthy, and its smoke tests pass; only how long members wait tells it from its neighbour."""
+    old, new = fleet.model(), fleet.other_model()
+    with fleet.slow_to_answer(new, ms=3000), Load(fleet.stack.api, load_key) as load:
+        swap = fleet.until(fleet.plan(new, watch_seconds=300), "failed", seconds=480)
+        fleet.settle()
+    assert (swap["step"], swap["error"]) == ("watch", "watch_behind")
+    assert load.bad == []
+    assert {replica["model"] for replica in fleet.replicas()} == {old}
+    assert fleet.model() == old
+
+
 def test_memory_that_is_not_given_back_stops_the_swap(fleet: Fleet, load_key: str) -> None:
     """S8: it waits for the memory and not for the port, and says so. The old model, which is
     smaller, still has room and serves again."""

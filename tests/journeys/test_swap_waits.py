@@ -80,19 +80,6 @@ def test_an_engine_that_loads_long_within_its_limit_is_waited_for(
     say(f"loaded for {loaded(swap):.0f} s, {load.summary()}")
 
 
-@pytest.mark.skipif(WAITS is SHORT, reason="a verdict on slowness takes minutes: make test-long")
-def test_a_new_model_whose_first_tokens_are_late_goes_back(fleet: Fleet, load_key: str) -> None:
-    """Healthy, and its smoke tests pass; only how long members wait tells it from its neighbour."""
-    old, new = fleet.model(), fleet.other_model()
-    with fleet.slow_to_answer(new, ms=3000), Load(fleet.stack.api, load_key) as load:
-        swap = fleet.until(fleet.plan(new, watch_seconds=300), "failed", seconds=480)
-        fleet.settle()
-    assert (swap["step"], swap["error"]) == ("watch", "watch_behind")
-    assert load.bad == []
-    assert {replica["model"] for replica in fleet.replicas()} == {old}
-    assert fleet.model() == old
-
-
 def loaded(swap: dict[str, Any]) -> float:
     """Seconds from the first engine's start to its check."""
     at = {what: when for what, _, _, when in reversed(swap["events"])}
